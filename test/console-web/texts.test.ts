@@ -138,7 +138,6 @@ function textsIn(file: string, source: string): string[] {
 /** Pages whose texts still stand in the code. */
 const unconverted = new Set<string>([
   "pages/batches.tsx",
-  "pages/named-keys.tsx",
   "pages/operator/account-sheet.tsx",
   "pages/operator/accounts.tsx",
   "pages/operator/activity.tsx",
@@ -159,7 +158,6 @@ const unconverted = new Set<string>([
   "pages/playground/stream.ts",
   "pages/playground/turn-view.tsx",
   "pages/reports.tsx",
-  "pages/team.tsx",
   "pages/usage.tsx",
   "palette/chapters.ts",
   "parts/chart-frame.tsx",

@@ -1,9 +1,9 @@
 // The account's named keys: their limits and use, and the actions that make, rename, limit and revoke them.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { countsInWords } from "../../../core/count-limits.ts";
+import { countNames } from "../../../core/count-limits.ts";
 import type { AccountKey, CreatedAccountKey } from "../../api/keys.ts";
-import { count, date } from "../format.ts";
+import { count, date, list } from "../format.ts";
 import { Confirm } from "../parts/asking-dialogs.tsx";
 import { NameDialog } from "../parts/name-dialog.tsx";
 import { FreshKey } from "../parts/secret.tsx";
@@ -18,6 +18,8 @@ import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
 import { buttonColumn, figures, Table } from "../parts/table.tsx";
+import { rich, t } from "../texts.ts";
+import { strong } from "../parts/inline.tsx";
 
 /** The key that is regenerated instead of revoked; it has a card of its own. */
 const defaultKeyId = 1;
@@ -38,12 +40,16 @@ export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void 
   };
   return (
     <Card
-      title="Named keys"
-      aria-label="Named keys"
-      side={<Button caption="New key" class="button small" onClick={() => setMaking(true)} />}
+      title={t("keys.named")}
+      aria-label={t("keys.named")}
+      side={<Button caption={t("keys.new")} class="button small" onClick={() => setMaking(true)} />}
     >
       {made !== null && (
-        <FreshKey title={`The key “${made.name}”.`} apiKey={made.api_key} label={`Copy the key ${made.name}`} />
+        <FreshKey
+          title={t("keys.made", { name: made.name })}
+          apiKey={made.api_key}
+          label={t("keys.copy", { name: made.name })}
+        />
       )}
       <Loaded resource={keys} lines={3}>
         {({ keys }) => <KeyTable keys={keys.filter(({ id }) => id !== defaultKeyId)} onAsk={setAsking} />}
@@ -78,19 +84,15 @@ export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void 
   );
 }
 
-const actions = [
-  ["limits", "Limits"],
-  ["rename", "Rename"],
-  ["revoke", "Revoke"],
-] as const;
+const actions = ["limits", "rename", "revoke"] as const;
 
 type KeyTableProps = Readonly<{ keys: readonly AccountKey[]; onAsk: (asking: Asking) => void }>;
 
 function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
   if (keys.length === 0) {
     return (
-      <Empty icon="key" title="No named keys yet">
-        Give each program or person a key with limits of its own{sells.value && "; all spend the same balance"}.
+      <Empty icon="key" title={t("keys.no_named")}>
+        {t(sells.value ? "keys.no_named_about_sells" : "keys.no_named_about")}
       </Empty>
     );
   }
@@ -98,8 +100,14 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
   const isLimited = sells.value || keys.some((key) => key.limit_day !== null || key.limit_month !== null);
   return (
     <Table
-      caption="Named keys"
-      columns={["Name", "Last used", "May", ...figures(...(isLimited ? ["Today", "This month"] : [])), buttonColumn()]}
+      caption={t("keys.named")}
+      columns={[
+        t("common.name"),
+        t("keys.last_used"),
+        t("keys.may"),
+        ...figures(...(isLimited ? [t("common.today"), t("common.this_month")] : [])),
+        buttonColumn(),
+      ]}
     >
       {keys.map((key) => (
         <KeyRow key={key.id} shown={key} isLimited={isLimited} onAsk={onAsk} />
@@ -114,27 +122,28 @@ const KeyRow = ({ shown: key, isLimited, onAsk }: KeyRowProps): VNode => (
   <tr>
     <td class="break">
       {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}{" "}
-      {key.machine && <span class="badge">machine</span>} {key.expired && <span class="badge bad">Expired</span>}
+      {key.machine && <span class="badge">{t("keys.machine")}</span>}{" "}
+      {key.expired && <span class="badge bad">{t("keys.expired")}</span>}
     </td>
-    <td class="nowrap quiet">{key.last_used_at === null ? "never used" : <Time at={key.last_used_at} />}</td>
+    <td class="nowrap quiet">{key.last_used_at === null ? t("keys.never_used") : <Time at={key.last_used_at} />}</td>
     <td class="break sentence quiet small-text">{limitsOf(key)}</td>
     {isLimited && (
       <>
-        <td class="number nowrap" data-name="Today">
+        <td class="number nowrap" data-name={t("common.today")}>
           {used(key.used_day, key.limit_day)}
         </td>
-        <td class="number nowrap" data-name="Month">
+        <td class="number nowrap" data-name={t("common.this_month")}>
           {used(key.used_month, key.limit_month)}
         </td>
       </>
     )}
     <td class="nowrap sentence">
-      {actions.map(([what, caption]) => (
+      {actions.map((what) => (
         <>
           <Button
-            caption={caption}
+            caption={t(`keys.${what}`)}
             class="button small"
-            aria-label={`${caption} ${what === "limits" ? "of " : ""}${key.name}`}
+            aria-label={t(`keys.${what}_of`, { name: key.name })}
             onClick={() => onAsk({ what, key })}
           />{" "}
         </>
@@ -144,17 +153,19 @@ const KeyRow = ({ shown: key, isLimited, onAsk }: KeyRowProps): VNode => (
 );
 
 const used = (tokens: number | null, limit: number | null): string =>
-  limit === null ? count(tokens ?? 0) : `${count(tokens ?? 0)} of ${count(limit)}`;
+  limit === null ? count(tokens ?? 0) : t("keys.used_of", { used: tokens ?? 0, limit });
 
 function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey): string {
   const parts = [
-    models === null ? "all models" : models.join(", "),
-    ...(addresses === null ? [] : [`from ${addresses.join(", ")}`]),
-    ...(expires_at === null || expired ? [] : [`until ${date(Date.parse(expires_at) - 1)}`]),
-    ...(key.forwards_users ? ["names its end users"] : []),
-    ...(key.limit_end_user_day === null ? [] : [`${count(key.limit_end_user_day)} a day for each`]),
-    ...(key.priority === null ? [] : [key.priority]),
-    ...countsInWords(key, count),
+    models === null ? t("keys.all_models") : list(models),
+    ...(addresses === null ? [] : [t("keys.from", { addresses: list(addresses) })]),
+    ...(expires_at === null || expired ? [] : [t("keys.until", { day: date(Date.parse(expires_at) - 1) })]),
+    ...(key.forwards_users ? [t("keys.names_users")] : []),
+    ...(key.limit_end_user_day === null ? [] : [t("keys.day_for_each", { tokens: key.limit_end_user_day })]),
+    ...(key.priority === null ? [] : [t(`class.${key.priority}`)]),
+    ...countNames.flatMap(([name]) =>
+      key[name] === null ? [] : [t("limit.is", { name: t(`limit.${name}`), amount: key[name] })],
+    ),
   ];
   return parts.join("; ");
 }
@@ -163,11 +174,11 @@ type KeyDialogProps = Readonly<{ shown: AccountKey; onClose: () => void; onDone:
 
 const RenameDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
   <NameDialog
-    title="Rename the key"
-    hint="The key itself stays as it is"
+    title={t("keys.rename_title")}
+    hint={t("keys.rename_hint")}
     name={shown.name}
     maxLength={64}
-    caption="Rename"
+    caption={t("keys.rename")}
     onName={async (name) => {
       await post(`/keys/${shown.id}/name`, { name });
       onDone();
@@ -178,18 +189,15 @@ const RenameDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
 
 const RevokeDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
   <Confirm
-    title="Revoke the key?"
-    confirm="Revoke key"
+    title={t("keys.revoke_ask")}
+    confirm={t("keys.revoke_do")}
     onConfirm={async () => {
       await post(`/keys/${shown.id}/revoke`);
-      toast(`The key ${shown.name} is void.`);
+      toast(t("keys.revoked", { name: shown.name }));
       onDone();
     }}
     onClose={onClose}
   >
-    <p>
-      <strong>{shown.name}</strong> is void <strong>at once</strong> and for good. Replies in progress still finish, and
-      its past requests stay on the usage page.
-    </p>
+    <p>{rich("keys.revoke_about", { name: <strong>{shown.name}</strong>, strong })}</p>
   </Confirm>
 );

@@ -23,6 +23,7 @@ import { get, post } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { account, loadSession } from "../session.ts";
 import { TeamInvitations } from "./team-invitations.tsx";
+import { rich, t } from "../texts.ts";
 
 const keyNameMaxLength = 64;
 
@@ -35,9 +36,9 @@ export function TeamPage(): VNode {
         const id = chosen ?? teams[0]?.id ?? null;
         if (id === null) {
           return (
-            <Page title="Team">
-              <Empty icon="accounts" title="You are in no team">
-                Admins of a team send links by which one joins.
+            <Page title={t("menu.team")}>
+              <Empty icon="accounts" title={t("team.none")}>
+                {t("team.none_about")}
               </Empty>
             </Page>
           );
@@ -45,7 +46,7 @@ export function TeamPage(): VNode {
         const choice =
           teams.length < 2 ? undefined : (
             <Select
-              aria-label="Team"
+              aria-label={t("menu.team")}
               value={String(id)}
               options={teams.map(({ id: each, name }) => [each, name] as const)}
               onValue={(value) => choose(Number(value))}
@@ -69,10 +70,8 @@ function OneTeam({ id, choice, onLeft }: OneTeamProps): VNode {
   const { value: team, reload } = resource;
   return (
     <Page
-      title={team?.name ?? "Team"}
-      lead={
-        team === null ? undefined : team.disabled ? "This team is disabled: its keys are refused." : `Plan ${team.plan}`
-      }
+      title={team?.name ?? t("menu.team")}
+      lead={team === null ? undefined : team.disabled ? t("team.disabled") : t("team.plan", { plan: team.plan })}
       actions={choice}
     >
       <Loaded resource={resource} lines={6}>
@@ -84,8 +83,14 @@ function OneTeam({ id, choice, onLeft }: OneTeamProps): VNode {
               <>
                 <Members team={shown} members={shown.managed.members} onChanged={reload} />
                 <TeamInvitations team={shown.id} open={shown.managed.invitations} onChanged={reload} />
-                <Keys team={shown} title="Service keys" keys={shown.managed.keys} isService onChanged={reload}>
-                  A service key belongs to the team and to no person: for programs that stay when people go.
+                <Keys
+                  team={shown}
+                  title={t("team.service_keys")}
+                  keys={shown.managed.keys}
+                  isService
+                  onChanged={reload}
+                >
+                  {t("team.service_about")}
                 </Keys>
               </>
             )}
@@ -98,10 +103,10 @@ function OneTeam({ id, choice, onLeft }: OneTeamProps): VNode {
 
 const Balance = ({ team: { allowance, credit, spendable } }: { team: Team }): VNode => (
   <div class="grid-2">
-    <Figure name="Left for the team" value={spendable === null ? "Unlimited" : count(spendable)}>
+    <Figure name={t("team.left")} value={spendable === null ? t("plan.unlimited") : count(spendable)}>
       {allowance.granted !== null && allowance.left !== null
-        ? `${count(allowance.left)} of today's ${count(allowance.granted)}, and ${count(credit)} of credit`
-        : "balance tokens"}
+        ? t("team.left_about", { left: allowance.left, granted: allowance.granted, credit })
+        : t("team.balance_tokens")}
     </Figure>
   </div>
 );
@@ -116,28 +121,28 @@ type OwnProps = Readonly<{
 const Own = ({ team, own: { member, keys }, onChanged, onLeft }: OwnProps): VNode => (
   <>
     <Card
-      title="What you may use"
+      title={t("team.own")}
       class="card stack"
       side={
         <AskButton
-          caption="Leave the team"
+          caption={t("team.leave")}
           class="button small"
-          title={`Leave ${team.name}?`}
-          confirm="Leave the team"
+          title={t("team.leave_ask", { name: team.name })}
+          confirm={t("team.leave")}
           onConfirm={async () => {
             await post(`/teams/${team.id}/remove`, { account: member.id });
             onLeft();
           }}
         >
-          <p>Your keys in the team are void at once. An admin can invite you again.</p>
+          <p>{t("team.leave_about")}</p>
         </AskButton>
       }
     >
-      <Use name="Today" used={member.used_day} limit={member.limit_day} />
-      <Use name="This month" used={member.used_month} limit={member.limit_month} />
+      <Use name={t("common.today")} used={member.used_day} limit={member.limit_day} />
+      <Use name={t("common.this_month")} used={member.used_month} limit={member.limit_month} />
     </Card>
-    <Keys team={team} title="Your keys" keys={keys} onChanged={onChanged}>
-      What your keys spend here, the team pays. {account.value?.email} keeps its own balance and keys.
+    <Keys team={team} title={t("team.your_keys")} keys={keys} onChanged={onChanged}>
+      {t("team.keys_about", { email: account.value?.email ?? "" })}
     </Keys>
   </>
 );
@@ -147,10 +152,10 @@ type UseProps = Readonly<{ name: string; used: number; limit: number | null }>;
 const Use = ({ name, used, limit }: UseProps): VNode =>
   limit === null ? (
     <p>
-      <span class="figure-name">{name}</span> {count(used)} <span class="quiet">balance tokens, without a limit</span>
+      <span class="figure-name">{name}</span> {count(used)} <span class="quiet">{t("team.no_limit")}</span>
     </p>
   ) : (
-    <Meter name={name} label={`Used ${name.toLowerCase()}`} value={used} of={limit} isLow={used >= 0.85 * limit} />
+    <Meter name={name} label={t("team.used", { name })} value={used} of={limit} isLow={used >= 0.85 * limit} />
   );
 
 type KeysProps = Readonly<{
@@ -165,7 +170,7 @@ type KeysProps = Readonly<{
 function Keys({ team, title, keys, isService: service = false, onChanged, children }: KeysProps): VNode {
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<CreatedAccountKey | null>(null);
-  const caption = service ? "New service key" : "New key";
+  const caption = t(service ? "team.new_service_key" : "keys.new");
   return (
     <Card
       title={title}
@@ -173,14 +178,26 @@ function Keys({ team, title, keys, isService: service = false, onChanged, childr
       side={<Button caption={caption} class="button small" onClick={() => setMaking(true)} />}
     >
       {made !== null && (
-        <FreshKey title={`The key “${made.name}”.`} apiKey={made.api_key} label={`Copy the key ${made.name}`} />
+        <FreshKey
+          title={t("keys.made", { name: made.name })}
+          apiKey={made.api_key}
+          label={t("keys.copy", { name: made.name })}
+        />
       )}
       {keys.length === 0 ? (
-        <Empty icon="key" title="No keys yet">
+        <Empty icon="key" title={t("keys.none")}>
           {children}
         </Empty>
       ) : (
-        <Table caption={title} columns={["Name", "Last used", ...figures("Today", "This month"), buttonColumn()]}>
+        <Table
+          caption={title}
+          columns={[
+            t("common.name"),
+            t("keys.last_used"),
+            ...figures(t("common.today"), t("common.this_month")),
+            buttonColumn(),
+          ]}
+        >
           {keys.map((key) => (
             <KeyRow key={key.id} shown={key} team={team} isService={service} onRevoked={onChanged} />
           ))}
@@ -208,35 +225,33 @@ const KeyRow = ({ shown: key, team, isService: service, onRevoked }: KeyRowProps
     <td class="break">
       {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}
     </td>
-    <td class="nowrap quiet">{key.last_used_at === null ? "never used" : <Time at={key.last_used_at} />}</td>
-    <td class="number nowrap" data-name="Today">
+    <td class="nowrap quiet">{key.last_used_at === null ? t("keys.never_used") : <Time at={key.last_used_at} />}</td>
+    <td class="number nowrap" data-name={t("common.today")}>
       {usedOf(key.used_day, key.limit_day)}
     </td>
-    <td class="number nowrap" data-name="Month">
+    <td class="number nowrap" data-name={t("common.this_month")}>
       {usedOf(key.used_month, key.limit_month)}
     </td>
     <td class="nowrap">
       <AskButton
-        caption="Revoke"
-        label={`Revoke ${key.name}`}
+        caption={t("keys.revoke")}
+        label={t("keys.revoke_of", { name: key.name })}
         class="button small"
-        title="Revoke the key?"
-        confirm="Revoke key"
+        title={t("keys.revoke_ask")}
+        confirm={t("keys.revoke_do")}
         onConfirm={async () => {
           await post(`/teams/${team.id}/revoke`, { key: key.id, service });
           onRevoked();
         }}
       >
-        <p>
-          <strong>{key.name}</strong> is void at once and for good.
-        </p>
+        <p>{rich("keys.revoke_team_about", { name: <strong>{key.name}</strong> })}</p>
       </AskButton>
     </td>
   </tr>
 );
 
 const usedOf = (used: number | null, limit: number | null): string =>
-  limit === null ? count(used ?? 0) : `${count(used ?? 0)} of ${count(limit)}`;
+  limit === null ? count(used ?? 0) : t("keys.used_of", { used: used ?? 0, limit });
 
 /** Null: no limit. */
 type Limits = Readonly<{ limit_day: number | null; limit_month: number | null }>;
@@ -246,7 +261,7 @@ const useLimits = (of: Limits) => {
   const field = (name: keyof Limits, label: string): VNode => (
     <NumberField
       label={label}
-      hint="Balance tokens; empty: no limit"
+      hint={t("team.limit_hint")}
       min={1}
       step={1}
       value={limits[name]}
@@ -255,8 +270,8 @@ const useLimits = (of: Limits) => {
   );
   const fields = (
     <div class="grid-2">
-      {field("limit_day", "Most of a day")}
-      {field("limit_month", "Most of a month")}
+      {field("limit_day", t("team.limit_day"))}
+      {field("limit_month", t("team.limit_month"))}
     </div>
   );
   return [limits, fields] as const;
@@ -277,8 +292,15 @@ function NewKey({ title, onClose, onName }: NewKeyProps): VNode {
   const [name, setName] = useState("");
   const [limits, fields] = useLimits(noLimits);
   return (
-    <FormDialog title={title} submit="Make the key" onSubmit={() => onName(name, given(limits))} onClose={onClose}>
-      <TextField label="Name" value={name} onValue={setName} maxLength={keyNameMaxLength} required autofocus />
+    <FormDialog title={title} submit={t("keys.make")} onSubmit={() => onName(name, given(limits))} onClose={onClose}>
+      <TextField
+        label={t("common.name")}
+        value={name}
+        onValue={setName}
+        maxLength={keyNameMaxLength}
+        required
+        autofocus
+      />
       {fields}
     </FormDialog>
   );
@@ -290,13 +312,19 @@ function Members({ team, members, onChanged }: MembersProps): VNode {
   const [inviting, setInviting] = useState(false);
   const [limiting, setLimiting] = useState<Member | null>(null);
   return (
-    <Card title="Members" side={<Button caption="Invite" class="button small" onClick={() => setInviting(true)} />}>
+    <Card
+      title={t("team.members")}
+      side={<Button caption={t("team.invite")} class="button small" onClick={() => setInviting(true)} />}
+    >
       {members.length === 0 ? (
-        <Empty icon="accounts" title="Nobody is in the team yet">
-          Invite people by links, each with what they may use.
+        <Empty icon="accounts" title={t("team.nobody")}>
+          {t("team.nobody_about")}
         </Empty>
       ) : (
-        <Table caption="Members" columns={["E-mail", ...figures("Today", "This month"), buttonColumn()]}>
+        <Table
+          caption={t("team.members")}
+          columns={[t("account_fields.email"), ...figures(t("common.today"), t("common.this_month")), buttonColumn()]}
+        >
           {members.map((member) => (
             <MemberRow key={member.id} team={team} member={member} onChange={setLimiting} onRemoved={onChanged} />
           ))}
@@ -336,36 +364,34 @@ type MemberRowProps = Readonly<{
 const MemberRow = ({ team, member, onChange, onRemoved }: MemberRowProps): VNode => (
   <tr>
     <td class="break">
-      {member.email} {member.role === "admin" && <span class="badge accent">Admin</span>}
+      {member.email} {member.role === "admin" && <span class="badge accent">{t("team.admin")}</span>}
     </td>
-    <td class="number nowrap" data-name="Today">
+    <td class="number nowrap" data-name={t("common.today")}>
       {usedOf(member.used_day, member.limit_day)}
     </td>
-    <td class="number nowrap" data-name="Month">
+    <td class="number nowrap" data-name={t("common.this_month")}>
       {usedOf(member.used_month, member.limit_month)}
     </td>
     <td class="nowrap sentence">
       <Button
-        caption="Change"
+        caption={t("team.change")}
         class="button small"
-        aria-label={`Change ${member.email}`}
+        aria-label={t("team.change_of", { email: member.email })}
         onClick={() => onChange(member)}
       />{" "}
       <AskButton
-        caption="Remove"
-        label={`Remove ${member.email}`}
+        caption={t("team.remove")}
+        label={t("team.remove_of", { email: member.email })}
         class="button small"
-        title="Remove from the team?"
-        confirm="Remove"
+        title={t("team.remove_ask")}
+        confirm={t("team.remove")}
         onConfirm={async () => {
           await post(`/teams/${team.id}/remove`, { account: member.id });
-          toast(`${member.email} is not in the team anymore.`);
+          toast(t("team.removed", { email: member.email }));
           onRemoved();
         }}
       >
-        <p>
-          The keys of <strong>{member.email}</strong> in the team are void at once. Replies in progress finish.
-        </p>
+        <p>{rich("team.remove_about", { email: <strong>{member.email}</strong> })}</p>
       </AskButton>
     </td>
   </tr>
@@ -383,11 +409,11 @@ function ChangeDialog({ team, member, onClose, onDone }: ChangeDialogProps): VNo
     onDone();
   };
   return (
-    <FormDialog title={member.email} submit="Save" onSubmit={change} onClose={onClose}>
+    <FormDialog title={member.email} submit={t("common.save")} onSubmit={change} onClose={onClose}>
       {fields}
       <label class="check">
         <input type="checkbox" checked={isAdmin} onChange={(event) => setAdmin(event.currentTarget.checked)} />
-        Admin: invites, limits and removes members
+        {t("team.admin_about")}
       </label>
     </FormDialog>
   );
@@ -400,7 +426,7 @@ function InviteDialog({ team, onClose }: { team: Team; onClose: () => void }): V
   if (made !== null) {
     return (
       <FreshInvitation path={made.path} mailedTo={made.mailed ? email : null} onClose={onClose}>
-        One person joins {team.name} by this link, until {fullMoment(made.expires_at)}.
+        {t("team.link", { name: team.name, time: fullMoment(made.expires_at) })}
       </FreshInvitation>
     );
   }
@@ -408,11 +434,16 @@ function InviteDialog({ team, onClose }: { team: Team; onClose: () => void }): V
     setMade(await post(`/teams/${team.id}/invite`, { ...given(limits), ...(email === "" ? {} : { email }) }));
   };
   return (
-    <FormDialog title={`Invite into ${team.name}`} submit="Make the link" onSubmit={invite} onClose={onClose}>
+    <FormDialog
+      title={t("team.invite_into", { name: team.name })}
+      submit={t("team.make_link")}
+      onSubmit={invite}
+      onClose={onClose}
+    >
       <EmailField
         value={email}
         onValue={(value) => setEmail(value.trim())}
-        hint="Leave empty to let whoever opens the link join"
+        hint={t("team.email_hint")}
         isOptional
         hasFocus
       />

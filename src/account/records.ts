@@ -101,8 +101,6 @@ export interface OfficeRecords {
   endUsersNamed(account: AccountId, name: string): Soon<readonly Readonly<{ id: number; key: KeyId }>[]>;
   /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
   list(after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
-  /** The same, of those whose e-mail contains a text, in any case of ASCII letters. */
-  search(text: string, after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
   /** A number for a new account: none comes twice, which holds for those of all else, too. */
   nextId(): Soon<AccountId>;
   /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */

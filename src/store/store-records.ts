@@ -112,12 +112,6 @@ export abstract class StoreRecords<At extends When>
     return this.all("accounts", {}, { after, order: "accounts.id", limit });
   }
 
-  search(text: string, after: AccountId, limit: number): Answer<At, readonly AccountRecord[]> {
-    // strpos, not LIKE: every character of the text stands for itself
-    const contains = `strpos(lower(email COLLATE "C"), lower(?::text COLLATE "C")) > 0`;
-    return this.all("accounts", {}, { after, and: [contains, text], order: "accounts.id", limit });
-  }
-
   nextId(): Answer<At, AccountId> {
     return this.next("accounts");
   }

@@ -84,7 +84,7 @@ class Desk {
 
 export class AccountsDesk
   extends Desk
-  implements Asked<Accounts, "none" | "count" | "byPlan" | "hasOperator" | "list" | "search" | "record" | "recordOf">
+  implements Asked<Accounts, "none" | "count" | "byPlan" | "hasOperator" | "list" | "record" | "recordOf">
 {
   constructor(
     office: Office,
@@ -98,8 +98,6 @@ export class AccountsDesk
   byPlan = () => this.office.read(({ accounts }) => accounts.byPlan());
   hasOperator = () => this.office.read(({ accounts }) => accounts.hasOperator());
   list = (page?: { after?: number; limit?: number }) => this.office.read(({ accounts }) => accounts.list(page));
-  search = (text: string, after: AccountId, limit: number) =>
-    this.office.read(({ accounts }) => accounts.search(text, after, limit));
   record = (id: AccountId) => this.office.read(({ accounts }) => accounts.record(id));
   recordOf = (email: string) => this.office.read(({ accounts }) => accounts.recordOf(email));
   ofEmail = (email: string) => this.office.read(({ accounts }) => accounts.ofEmail(email));

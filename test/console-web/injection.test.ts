@@ -229,7 +229,11 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/usage/summary": summary,
     "/plan": plan,
     "/sessions": sessions,
-    "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
+    "/operator/accounts": {
+      accounts: payloads.map(accountRow),
+      total: payloads.length,
+      page: 1,
+    } satisfies AccountsPage,
     "/operator/invitations": invitations,
     "/teams": { teams: payloads.map((name, id) => ({ id, name, role: "admin", plan: name, disabled: true })) },
     "/teams/0": team,
@@ -505,7 +509,7 @@ const sessions: BrowserSessions = {
   })),
 };
 
-const accountRow = (email: string, id: number): AccountsPage["accounts"][number] => ({
+const accountOf = (email: string, id: number) => ({
   id,
   email,
   plan: "free",
@@ -515,9 +519,22 @@ const accountRow = (email: string, id: number): AccountsPage["accounts"][number]
   disabled: false,
   created_at: time,
 });
+const accountRow = (email: string, id: number): AccountsPage["accounts"][number] => ({
+  ...accountOf(email, id),
+  ...{
+    cost_center: email,
+    teams: email,
+    active_at: time,
+    today: 0,
+    month: 0,
+    today_tokens: 0,
+    month_tokens: 0,
+    limit: 1,
+  },
+});
 
 const operatorAccount: OperatorAccount = {
-  ...accountRow(payloads.join(" "), 0),
+  ...accountOf(payloads.join(" "), 0),
   key_created_at: time,
   has_password: true,
   providers: [...payloads],

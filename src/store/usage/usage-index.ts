@@ -9,11 +9,13 @@ import { endUserOf, type EndUserRow, keyNameIn, namesIn, sumOf, type SumRow } fr
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
+  AccountsAsked,
   AccountUsage,
   DayUsage,
   UsageFilter,
   UsagePage,
   UsagePlace,
+  UsageQueries,
   UsageSummary,
 } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
@@ -22,6 +24,8 @@ import { endUsersShownMax, journalDisorderMs } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
+import { SqliteQuestions } from "../questions.ts";
+import { accountsPage, type UseOf } from "./accounts-page.ts";
 import { type Beside, openBeside } from "../beside-ledger.ts";
 import type { RowOf } from "../ledger/schema.ts";
 
@@ -138,6 +142,7 @@ const form: Beside = {
 export class UsageIndex {
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
+  readonly #questions: SqliteQuestions;
   isClosed = false;
   /** Kinds never change and are few: one for each model on each endpoint. */
   readonly #kinds = new Map<number, Kind>();
@@ -149,6 +154,7 @@ export class UsageIndex {
   private constructor(database: Database) {
     this.#database = database;
     this.#statements = prepare(database);
+    this.#questions = new SqliteQuestions(database);
   }
 
   /** Opens the index of a journal, and makes it if there is none that fits. Throws what SQLite throws. */
@@ -242,6 +248,10 @@ export class UsageIndex {
   topAccounts(fromDay: number, limit: number): AccountUsage[] {
     const rows = this.#statements.topAccounts.all(fromDay, limit);
     return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));
+  }
+
+  accounts(asked: AccountsAsked): ReturnType<UsageQueries["accounts"]> {
+    return accountsPage((question, ...values) => this.#questions.rows(question, ...values), asked, useInDays);
   }
 
   /** As UsageQueries.history. Steps of days have their sums here; shorter ones are summed from the journal's lines. */
@@ -373,6 +383,10 @@ export class UsageIndex {
     }
   }
 }
+
+const useInDays: UseOf = (sum, fromDay) =>
+  `coalesce((SELECT sum(${sum === "tokens" ? "input + output" : sum}) FROM days
+    WHERE days.account_id = a.id AND day >= ${fromDay}::text::int), 0)`;
 
 const newest: LinePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SAFE_INTEGER };
 

@@ -6,11 +6,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  type AccountsAsked,
   everyAccount,
   type UsageFilter,
   type UsagePlace,
   type UsageQueries,
 } from "../../../src/account/usage-queries.ts";
+import { accountSorts } from "../../../src/core/account-columns.ts";
 import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -109,9 +111,25 @@ describe("usage", () => {
       `INSERT INTO end_users (account_id, id, key_id, name, first_day, last_day) VALUES (${account}, 1, 2, 'ann', 0, 0)`,
       `INSERT INTO end_users (account_id, id, key_id, name, first_day, last_day) VALUES (${account}, 2, 3, NULL, 0, 0)`,
     ]);
-    for (const text of [keys, ...people]) {
-      sqlite.run(text);
-      await client.unsafe(text);
+    const hash = (account: number): string => `{${String(account).repeat(64)}}`; // SQLite writes it in another way
+    const accounts = [1, 2, 3, 4, 5].map(
+      (id) =>
+        `INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at, disabled_at,
+           key_used_at, cost_center, team)
+         VALUES (${id}, '${["Zoe", "adam", "50%_x", "eve", "crew"][id - 1]}@x', '${id % 2 === 0 ? "pro" : "free"}', ${(7 * id) % 5}, ${hash(id)},
+           ${id === 1}, ${id}, 0, ${id === 4 ? 7 : "NULL"}, ${id === 2 ? "NULL" : 100 * id}, ${id > 3 ? "NULL" : `'R&${id}'`},
+           ${id === 5 ? 1 : "NULL"})`,
+    );
+    const others = [
+      "INSERT INTO team_members (team_id, account_id, role, joined_at) VALUES (5, 1, 'admin', 0), (5, 2, 'member', 0)",
+      `INSERT INTO sessions (id, token_hash, account_id, created_at, used_at, address, browser)
+       VALUES (1, ${hash(6)}, 2, 0, 900, '', '')`,
+      `INSERT INTO quota_use (account_id, quota, period, used)
+       VALUES (1, 'allowance', ${today}, 95), (2, 'allowance', ${today}, 79), (3, 'allowance', ${today - 1}, 99)`,
+    ];
+    for (const text of [keys, ...people, ...accounts, ...others]) {
+      sqlite.run(text.replace(/\{(\d+)\}/, "x'$1'"));
+      await client.unsafe(text.replace(/\{(\d+)\}/, "'\\x$1'"));
     }
     sqlite.close();
     database = new Database(server);
@@ -179,7 +197,72 @@ describe("usage", () => {
     }
   }
 
+  const everyone: AccountsAsked = {
+    ...{ text: "", plan: null, state: null, team: null, usedLeast: null, sort: "email", isDown: false, page: 1 },
+    ...{ allowances: [["free", 100]], today, monthStart: today - 4, pageRows: 50 },
+  };
+
+  async function listsAccountsAlike(): Promise<void> {
+    const { rows } = await here.accounts(everyone);
+    expect(rows.map(({ email, teams }) => [email, teams])).toEqual([
+      ["50%_x@x", null],
+      ["adam@x", "crew@x"],
+      ["crew@x", null],
+      ["eve@x", null],
+      ["Zoe@x", "crew@x"],
+    ]);
+    for (const { id, month, monthTokens, today: day, activeAt } of rows) {
+      const own = lines.filter((line) => line["account_id"] === id && line["kind"] !== "credit");
+      const sum = (of: readonly Line[], ...columns: readonly string[]) =>
+        of.reduce((all, line) => columns.reduce((more, column) => more + Number(line[column]), all), 0);
+      const since = (from: number) => own.filter(({ at }) => Number(at) >= from * dayMs);
+      const tokens = sum(since(today - 4), "input_fresh", "input_cached", "output");
+      expect([day, month, monthTokens]).toEqual([
+        sum(since(today), "billed_tokens"),
+        sum(since(today - 4), "billed_tokens"),
+        tokens,
+      ]);
+      expect(activeAt).toBe(id === 2 ? 900 : 100 * id);
+    }
+    for (const sort of accountSorts) {
+      for (const isDown of [false, true]) {
+        for (const asked of [
+          { ...everyone, sort, isDown },
+          { ...everyone, sort, isDown, page: 2, pageRows: 2 },
+          { ...everyone, sort, isDown, page: 9e15, pageRows: 2 },
+        ])
+          expect([asked, await there.accounts(asked)]).toEqual([asked, await here.accounts(asked)]);
+      }
+    }
+    for (const [filter, found] of [
+      [{ text: "%_" }, ["50%_x@x"]],
+      [{ text: "ZO" }, ["Zoe@x"]],
+      [{ text: "' OR 1=1 --" }, []],
+      [{ state: "disabled" }, ["eve@x"]],
+      [{ state: "operator" }, ["Zoe@x"]],
+      [{ state: "team" }, ["crew@x"]],
+      [{ team: "CREW@x" }, ["adam@x", "Zoe@x"]],
+      [
+        {
+          usedLeast: 800,
+          allowances: [
+            ["free", 100],
+            ["pro", 100],
+          ],
+        },
+        ["Zoe@x"],
+      ],
+      [{ plan: "gone" }, []],
+    ] as const) {
+      for (const usage of [here, there]) {
+        const { rows: fit, total } = await usage.accounts({ ...everyone, ...filter });
+        expect([filter, fit.map(({ email }) => email), total]).toEqual([filter, [...found], found.length]);
+      }
+    }
+  }
+
   test("answers as on SQLite while no day is summed", alike, 60_000);
+  test("lists accounts as on SQLite", listsAccountsAlike, 60_000);
 
   test("answers the same when some days are summed, and when all are that are over", async () => {
     expect(await sumNextDay(database)).toBe(true);
@@ -190,6 +273,7 @@ describe("usage", () => {
     expect(mark.value).toBeGreaterThanOrEqual(today - 2);
     expect(mark.value).toBeLessThan(today);
     await alike();
+    await listsAccountsAlike();
   }, 60_000);
 
   test("two gateways that sum the same days count each once", async () => {
@@ -266,13 +350,13 @@ describe("usage", () => {
     }
     const hash = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
     for (const [id, plan, credit, used] of [
-      [1, "small", 0, 95],
-      [2, "small", 0, 94],
-      [3, "small", 7, 100],
-      [4, "large", 0, 100],
-      [5, "small", -3, 130],
+      [11, "small", 0, 95],
+      [12, "small", 0, 94],
+      [13, "small", 7, 100],
+      [14, "large", 0, 100],
+      [15, "small", -3, 130],
     ] as const) {
-      const key = hash.replace(/^./, String(id));
+      const key = hash.replace(/^../, String(id));
       const account = `INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at)
         VALUES (${id}, 'a${id}@x', '${plan}', ${credit}, `;
       const use = `INSERT INTO quota_use (account_id, quota, period, used) VALUES (${id}, 'allowance', 50, ${used})`;
@@ -304,8 +388,8 @@ describe("usage", () => {
       expect(await log.report({ ...of(0, 50 * dayMs), by: [] })).toEqual({ rows: [], cutsFoldedDay: false });
       const limits = [["small", 95] as const, ["large", 950] as const];
       expect(await log.nearLimit(50, limits, 9)).toEqual([
-        { account: 5, plan: "small", used: 130 },
-        { account: 1, plan: "small", used: 95 },
+        { account: 15, plan: "small", used: 130 },
+        { account: 11, plan: "small", used: 95 },
       ]);
       expect(await log.nearLimit(51, limits, 9)).toEqual([]);
       await log.close();

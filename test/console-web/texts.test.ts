@@ -143,7 +143,6 @@ const unconverted = new Set<string>([
   "pages/key.tsx",
   "pages/named-keys.tsx",
   "pages/operator/account-sheet.tsx",
-  "pages/operator/accounts.tsx",
   "pages/operator/activity.tsx",
   "pages/operator/audit.tsx",
   "pages/operator/batches.tsx",

@@ -1,4 +1,5 @@
 // What is kept of accounts and of the console, and how it is read. Every call gives the committed state and throws StoreUnavailable where the disk cannot be read.
+import type { AuditAction } from "../core/audit-actions.ts";
 import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
 import type { Soon } from "../core/soon.ts";
 import type { Period, Quota } from "./money/quota.ts";
@@ -278,44 +279,6 @@ export interface DeviceCodeRecords {
   oldestDeviceCode(): Soon<DeviceCode | null>;
 }
 
-export type AuditAction =
-  | "account.create"
-  | "account.plan"
-  | "account.cost_center"
-  | "account.credit"
-  | "account.disable"
-  | "account.enable"
-  | "account.password"
-  | "account.password_link"
-  | "account.operator"
-  | "account.connect"
-  | "account.export"
-  | "account.delete"
-  | "invitation.create"
-  | "invitation.withdraw"
-  | "token.create"
-  | "token.revoke"
-  | "node.drain"
-  | "node.resume"
-  | "batch.cancel"
-  | "key.create"
-  | "key.rename"
-  | "key.limits"
-  | "key.revoke"
-  | "key.rotate"
-  | "team.create"
-  | "team.update"
-  | "team.member"
-  | "team.leave"
-  | "end_user.erase"
-  | "end_user.export"
-  | "request.approve"
-  | "request.decline"
-  | "server.reload"
-  | "server.config"
-  | "server.backup"
-  | "server.restore";
-
 export type AuditEntry = Readonly<{
   id: number;
   at: Ms;
@@ -329,9 +292,19 @@ export type AuditEntry = Readonly<{
   detail: string;
 }>;
 
+/** What is absent may be anything. */
+export type AuditFilter = Readonly<{
+  operator?: AccountId;
+  subject?: AccountId;
+  action?: AuditAction;
+  from?: Ms;
+  to?: Ms;
+  oldestFirst?: boolean;
+}>;
+
 export interface AuditRecords {
   /** 0 where the entries are numbered when they are written. */
   nextAuditId(): number;
-  /** Newest first, those with an id below `before`. */
-  audit(before: number, limit: number): Soon<readonly AuditEntry[]>;
+  audit(filter: AuditFilter, limit: number, offset: number): Soon<readonly AuditEntry[]>;
+  auditCount(filter: AuditFilter): Soon<number>;
 }

@@ -37,7 +37,7 @@ for (const store of stores) {
       (detail: string, subject = theServer) =>
       (unit: Unit) =>
         note(unit, detail, subject);
-    const audited = async () => (await office.auditLog.list(most, 100)).map(({ detail }) => detail);
+    const audited = async () => (await office.auditLog.list(100)).map(({ detail }) => detail);
     const creditOf = async (email: string) => (await office.accounts.show(email)).credit;
 
     describe("accounts", () => {
@@ -598,7 +598,7 @@ for (const store of stores) {
           detail,
         });
       }
-      const [newest, ...more] = await office.auditLog.list(most, 2);
+      const [newest, ...more] = await office.auditLog.list(2);
       expect(newest).toMatchObject({
         at: 5,
         operator: 7,
@@ -606,7 +606,17 @@ for (const store of stores) {
         action: "server.reload",
         detail: "three",
       });
-      expect((await office.auditLog.list(more[0]!.id, 2)).map(({ detail }) => detail)).toEqual(["one"]);
+      const found = async (...asked: Parameters<typeof office.auditLog.list>) =>
+        (await office.auditLog.list(...asked)).map(({ detail }) => detail);
+      expect(more).toHaveLength(1);
+      expect(await found(2, {}, 2)).toEqual(["one"]);
+      expect(await found(9, { oldestFirst: true, operator: 7 })).toEqual(["one", "two", "three"]);
+      expect(await found(9, { subject: theServer, action: "server.reload", from: 5, to: 6 })).toEqual(
+        await found(9, {}),
+      );
+      for (const none of [{ operator: 8 }, { subject: 1 }, { action: "key.revoke" }, { from: 6 }, { to: 5 }] as const)
+        expect([none, await found(9, none), await office.auditLog.count(none)]).toEqual([none, [], 0]);
+      expect(await office.auditLog.count({ operator: 7 })).toBe(3);
     });
   });
 }

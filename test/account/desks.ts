@@ -1,5 +1,6 @@
 // The office as tests ask it: each call is a unit of its own, and accounts are named by their numbers or e-mails. `also` is
 // done in the same unit.
+import type { AuditLog } from "../../src/account/audit.ts";
 import type { AccountKeys, CreatedKey, KeyView, NewKey, NewLimits } from "../../src/account/people/account-keys.ts";
 import type {
   Accounts,
@@ -275,6 +276,7 @@ export class IdentitiesDesk extends Desk {
 }
 
 export class AuditDesk extends Desk {
-  list = (before: number, limit: number) => this.office.read(({ auditLog }) => auditLog.list(before, limit));
+  list = (...asked: Parameters<AuditLog["list"]>) => this.office.read(({ auditLog }) => auditLog.list(...asked));
+  count = (...asked: Parameters<AuditLog["count"]>) => this.office.read(({ auditLog }) => auditLog.count(...asked));
   note = (entry: Omit<AuditEntry, "id">) => this.office.change(async ({ auditLog }) => auditLog.append(entry));
 }

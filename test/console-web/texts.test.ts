@@ -81,7 +81,7 @@ const codeAttributes =
 
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>
-  /\p{L}{2}/u.test(text) && !/^\s*(?:Tollgate|API|tokens?\/s|ms|min)\s*$/.test(text);
+  /\p{L}{2}/u.test(text) && !/^\s*(?:Tollgate|API|CSV|JSON|tokens?\/s|ms|min)\s*$/.test(text);
 
 /** Two words or more, the first with a capital: nothing else in the code looks like that. */
 const isSentence = (text: string): boolean => /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text);
@@ -144,7 +144,6 @@ const unconverted = new Set<string>([
   "pages/named-keys.tsx",
   "pages/operator/account-sheet.tsx",
   "pages/operator/activity.tsx",
-  "pages/operator/audit.tsx",
   "pages/operator/batches.tsx",
   "pages/operator/config.tsx",
   "pages/operator/log.tsx",

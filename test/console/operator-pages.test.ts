@@ -187,12 +187,28 @@ test("the log says who, when, from where, and goes on over pages", async () => {
     detail: "from pro to plus",
   });
   const ids: number[] = first.entries.map(({ id }: any) => id);
-  for (let { next } = first; next !== null;) {
-    const { body } = await operator.get(`/operator/audit?limit=2&after=${next}`);
+  for (let page = 2; page <= 3; page += 1) {
+    const { body } = await operator.get(`/operator/audit?limit=2&page=${page}`);
+    expect([body.total, body.page]).toEqual([5, page]);
     ids.push(...body.entries.map(({ id }: any) => id));
-    next = body.next;
   }
   expect(ids).toEqual([5, 4, 3, 2, 1]);
+  expect((await operator.get("/operator/audit?limit=2&page=99999")).body.page).toBe(3);
+  const found = async (query: string) =>
+    (await operator.get(`/operator/audit?${query}`)).body.entries.map(({ id }: any) => id);
+  expect(await found("sort=time&operator=operator%40x&account=customer%40x&action=account.plan")).toEqual([
+    1, 2, 3, 4, 5,
+  ]);
+  expect(await found("operator=server")).toEqual([]);
+  expect(await found(`from=${first.entries[0].time}`)).toEqual([5]);
+  expect(await found(`to=${first.entries[1].time}`)).toEqual([3, 2, 1]);
+  for (const [query, status] of [
+    ["operator=nobody%40x", 404],
+    ["from=yesterday", 400],
+    ["action='%20OR%201=1", 400],
+    ["page=-1", 400],
+  ] as const)
+    expect([query, (await operator.get(`/operator/audit?${query}`)).status]).toEqual([query, status]);
 });
 
 test("a disk that cannot be read is told as such", async () => {

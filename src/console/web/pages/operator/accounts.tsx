@@ -84,10 +84,7 @@ export function AccountsPage(): VNode {
             {({ accounts, ...server }) =>
               accounts.length === 0 ? (
                 <Empty icon="accounts" title={t("accounts.none")}>
-                  <Button
-                    caption={t("accounts.clear_filters")}
-                    onClick={() => change(filterIn(new URLSearchParams()))}
-                  />
+                  <Button caption={t("common.clear_filters")} onClick={() => change(filterIn(new URLSearchParams()))} />
                 </Empty>
               ) : (
                 <AccountTable {...{ accounts, columns, server }} onChanged={found.reload} />
@@ -198,7 +195,6 @@ const columnsFor = (onOpen: (id: number) => void): readonly DataColumn<AccountRo
     name: "accounts.credit",
     sort: "server",
     isFigure: true,
-    isOptional: !sells.value,
     cell: ({ credit }) => count(credit),
   },
   {
@@ -236,11 +232,12 @@ function AccountTable({ accounts, columns, server, onChanged }: AccountTableProp
     setMarked(new Map([...emails].filter(([id]) => ids.has(id))));
   };
   const clear = (): void => setMarked(new Map());
+  const hasCredit = sells.value || accounts.some(({ credit }) => credit !== 0);
   return (
     <DataTable
       name="accounts"
       caption={t("menu.accounts")}
-      columns={columns}
+      columns={columns.filter(({ id }) => id !== "credit" || hasCredit)}
       rows={accounts}
       rowKey={({ id }) => id}
       first="-month"

@@ -525,16 +525,14 @@ const accountOf = (email: string, id: number) => ({
 });
 const accountRow = (email: string, id: number): AccountsPage["accounts"][number] => ({
   ...accountOf(email, id),
-  ...{
-    cost_center: email,
-    teams: email,
-    active_at: time,
-    today: 0,
-    month: 0,
-    today_tokens: 0,
-    month_tokens: 0,
-    limit: 1,
-  },
+  cost_center: email,
+  teams: email,
+  active_at: time,
+  today: 0,
+  month: 0,
+  today_tokens: 0,
+  month_tokens: 0,
+  limit: 1,
 });
 
 const operatorAccount: OperatorAccount = {

@@ -305,7 +305,14 @@ async function accountsPage(office: Office, text: string, page: number, pageRows
   const rows = found.slice((page - 1) * pageRows, page * pageRows).map(({ created_at, ...account }) => ({
     ...account,
     createdAt: Date.parse(created_at),
-    ...{ costCenter: null, teams: null, activeAt: null, today: 0, todayTokens: 0, month: 0, monthTokens: 0, limit: 0 },
+    costCenter: null,
+    teams: null,
+    activeAt: null,
+    today: 0,
+    todayTokens: 0,
+    month: 0,
+    monthTokens: 0,
+    limit: 0,
   }));
   return { rows, total: found.length, page };
 }

@@ -198,8 +198,18 @@ describe("usage", () => {
   }
 
   const everyone: AccountsAsked = {
-    ...{ text: "", plan: null, state: null, team: null, usedLeast: null, sort: "email", isDown: false, page: 1 },
-    ...{ allowances: [["free", 100]], today, monthStart: today - 4, pageRows: 50 },
+    text: "",
+    plan: null,
+    state: null,
+    team: null,
+    usedLeast: null,
+    sort: "email",
+    isDown: false,
+    page: 1,
+    allowances: [["free", 100]],
+    today,
+    monthStart: today - 4,
+    pageRows: 50,
   };
 
   async function listsAccountsAlike(): Promise<void> {

@@ -53,7 +53,7 @@ export function AccountsPage(): VNode {
     open: (id) => setOpen(Number(id)),
   });
   const filter = filterIn(place.value.query);
-  const columns = columnsFor(setOpen);
+  const columns = [emailColumn(setOpen), ...otherColumns];
   const { sort, page } = tableAsked(columns, "-month");
   const asked = { ...filter, sort } as AccountsFilter;
   const found = useResource(
@@ -145,19 +145,20 @@ function Filters({ filter }: { filter: Filter }): VNode {
   );
 }
 
-const columnsFor = (onOpen: (id: number) => void): readonly DataColumn<AccountRow>[] => [
-  {
-    id: "email",
-    name: "account_fields.email",
-    sort: "server",
-    cell: ({ id, email, operator, team }) => (
-      <>
-        <Button caption={email} class="row-button" onClick={() => onOpen(id)} />{" "}
-        {operator && <span class="badge accent">{t("accounts.operator")}</span>}
-        {team && <span class="badge">{t("accounts.team")}</span>}
-      </>
-    ),
-  },
+const emailColumn = (onOpen: (id: number) => void): DataColumn<AccountRow> => ({
+  id: "email",
+  name: "account_fields.email",
+  sort: "server",
+  cell: ({ id, email, operator, team }) => (
+    <>
+      <Button caption={email} class="row-button" onClick={() => onOpen(id)} />{" "}
+      {operator && <span class="badge accent">{t("accounts.operator")}</span>}
+      {team && <span class="badge">{t("accounts.team")}</span>}
+    </>
+  ),
+});
+
+const otherColumns: readonly DataColumn<AccountRow>[] = [
   { id: "plan", name: "account_fields.plan", sort: "server", look: "capital", cell: ({ plan }) => plan },
   {
     id: "state",

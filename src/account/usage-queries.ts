@@ -1,8 +1,8 @@
 // What the usage page asks for. An account may have millions of replies, so the implementation keeps an index of its
 // own.
-import type { AccountSort, AccountState } from "../core/account-columns.ts";
+import type { AccountsAsked, AccountsFound } from "./accounts-page.ts";
 import type { ActivitySplit, EarlierActivity } from "../core/activity.ts";
-import type { AccountId, KeyId, Ms, PlanId } from "../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
 
 export type UsageFilter = Readonly<{
@@ -74,51 +74,6 @@ export type UsageSummary = Readonly<{
 
 export type AccountUsage = UsageSum & Readonly<{ account: AccountId }>;
 
-/** Null: any. */
-export type AccountsAsked = Readonly<{
-  /** Part of the e-mail, in any case of ASCII letters. */
-  text: string;
-  plan: PlanId | null;
-  state: AccountState | null;
-  /** A team's name: its members. */
-  team: string | null;
-  /** At least this many thousandths of the day's allowance are used. */
-  usedLeast: number | null;
-  /** The day's allowance of each plan that has one. */
-  allowances: readonly (readonly [PlanId, number])[];
-  /** UTC days. */
-  today: number;
-  monthStart: number;
-  sort: AccountSort;
-  isDown: boolean;
-  /** From 1 on. One behind the last is the last. */
-  page: number;
-  pageRows: number;
-}>;
-
-export type AccountLine = Readonly<{
-  id: AccountId;
-  email: string;
-  plan: PlanId;
-  credit: number;
-  operator: boolean;
-  team: boolean;
-  disabled: boolean;
-  createdAt: Ms;
-  costCenter: string | null;
-  /** Of which teams it is a member. */
-  teams: string | null;
-  /** When a key or a browser of it was last used, or a little earlier. */
-  activeAt: Ms | null;
-  /** Balance tokens and tokens of models, in the UTC day and month. */
-  today: number;
-  todayTokens: number;
-  month: number;
-  monthTokens: number;
-  /** Thousandths of the day's allowance; null where there is none. */
-  limit: number | null;
-}>;
-
 /** All accounts together, where a summary is asked for. */
 export const everyAccount: AccountId = 0;
 
@@ -132,5 +87,5 @@ export interface UsageQueries {
   /** The accounts that were billed most since, that one first. */
   topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]>;
   /** A page of the accounts that fit, and how many fit. */
-  accounts(asked: AccountsAsked): Promise<Readonly<{ rows: readonly AccountLine[]; total: number; page: number }>>;
+  accounts(asked: AccountsAsked): Promise<AccountsFound>;
 }

@@ -2,7 +2,7 @@
 import { isErased } from "../../account/people/accounts.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { dayName, dayOf } from "../../account/money/quota.ts";
-import type { AccountLine, AccountsAsked } from "../../account/usage-queries.ts";
+import type { AccountLine, AccountsAsked } from "../../account/accounts-page.ts";
 import type { AccountSort } from "../../core/account-columns.ts";
 import { csvLine } from "../../core/csv.ts";
 import type { AccountId } from "../../core/types.ts";

@@ -1,9 +1,9 @@
 // The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
+import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import { endUserOf, type EndUserRow, isReply, keyNameIn, namesIn, sumOf, type SumRow } from "../usage/usage-sum.ts";
 import type {
-  AccountsAsked,
   AccountUsage,
   DayUsage,
   UsageFilter,
@@ -87,7 +87,7 @@ export class PostgresUsage implements UsageQueries {
     return rows.map((row) => ({ account: row.account, ...sumOf(row) }));
   }
 
-  accounts(asked: AccountsAsked): ReturnType<UsageQueries["accounts"]> {
+  accounts(asked: AccountsAsked): Promise<AccountsFound> {
     return accountsPage((question, ...values) => this.#database.ask(question, ...values), asked, useOf);
   }
 

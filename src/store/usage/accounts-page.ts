@@ -1,6 +1,6 @@
 // The operators' list of accounts, as both stores answer it: sorted and filtered by the database, a page at a time. What is
 // shown of an account's use is summed for the accounts of the page alone, unless the list is sorted by it.
-import type { AccountLine, AccountsAsked } from "../../account/usage-queries.ts";
+import type { AccountLine, AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import type { AccountSort } from "../../core/account-columns.ts";
 import { type Question, rowsIn, rowsText, statement, type Value } from "../questions.ts";
 
@@ -87,7 +87,7 @@ export async function accountsPage(
   ask: (question: Question, ...values: readonly Value[]) => readonly Row[] | Promise<readonly Row[]>,
   asked: AccountsAsked,
   useOf: UseOf,
-): Promise<Readonly<{ rows: readonly AccountLine[]; total: number; page: number }>> {
+): Promise<AccountsFound> {
   const { text, plan, state, team, usedLeast, allowances, today, monthStart, page, pageRows } = asked;
   const values = [today, monthStart, text, plan, state, team, rowsText(allowances), usedLeast, pageRows];
   const found = await ask(questionOf(asked, useOf), ...values, (page - 1) * pageRows);

@@ -5,17 +5,16 @@
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
+import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import { endUserOf, type EndUserRow, keyNameIn, namesIn, sumOf, type SumRow } from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
-  AccountsAsked,
   AccountUsage,
   DayUsage,
   UsageFilter,
   UsagePage,
   UsagePlace,
-  UsageQueries,
   UsageSummary,
 } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
@@ -250,7 +249,7 @@ export class UsageIndex {
     return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));
   }
 
-  accounts(asked: AccountsAsked): ReturnType<UsageQueries["accounts"]> {
+  accounts(asked: AccountsAsked): Promise<AccountsFound> {
     return accountsPage((question, ...values) => this.#questions.rows(question, ...values), asked, useInDays);
   }
 

@@ -6,13 +6,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  type AccountsAsked,
   everyAccount,
   type UsageFilter,
   type UsagePlace,
   type UsageQueries,
 } from "../../../src/account/usage-queries.ts";
 import { accountSorts } from "../../../src/core/account-columns.ts";
+import type { AccountsAsked } from "../../../src/account/accounts-page.ts";
 import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";

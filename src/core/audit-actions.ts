@@ -4,6 +4,7 @@ export const auditActions = [
   "account.create",
   "account.plan",
   "account.cost_center",
+  "account.address",
   "account.credit",
   "account.disable",
   "account.enable",

@@ -283,6 +283,7 @@ const session: Session = {
   },
   sign_up: true,
   passwords: true,
+  mail: true,
   provider: payloads.join(" "),
   version: payloads.join(" "),
   base_url: payloads.join(" "),
@@ -539,6 +540,7 @@ const operatorAccount: OperatorAccount = {
   ...accountOf(payloads.join(" "), 0),
   key_created_at: time,
   has_password: true,
+  mail_address: payloads[0]!,
   providers: [...payloads],
   numbers,
 };
@@ -620,7 +622,7 @@ const activity: ActivityPage = {
 };
 
 const totals: OperatorTotals = {
-  alerts: payloads.map((text) => ({ kind: "node", text, path: "/operator/nodes" })),
+  alerts: payloads.map((text) => ({ kind: "node", about: "", text, path: "/operator/nodes" })),
   accounts: 1,
   requests_in_flight: 0,
   reserved_tokens: 0,

@@ -8,6 +8,7 @@ import { csvLine } from "../../core/csv.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Verb } from "../../office/verb.ts";
 import {
+  address,
   changePassword,
   create,
   credit,
@@ -68,6 +69,8 @@ export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] 
     route("GET /operator/accounts/:id", ({ id }) => show(id)),
 
     route("POST /operator/accounts/:id/plan", (call) => changed(call, plan, call.body)),
+
+    route("POST /operator/accounts/:id/address", (call) => changed(call, address, call.body)),
 
     route("POST /operator/accounts/:id/credit", (call) => changed(call, credit, call.body)),
 
@@ -197,6 +200,7 @@ async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountR
     created_at: timeOf(createdAt),
     key_created_at: timeOf(keyCreatedAt),
     has_password: passwordHash !== null,
+    mail_address: record.mailAddress,
     providers: (await parts.office.read(({ identities }) => identities.of(id))).map(({ issuer }) => issuer),
     numbers: await numbersOf(parts, id, live.requests.openRequestsOf(id)),
   };

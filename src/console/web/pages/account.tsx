@@ -13,6 +13,7 @@ import { LanguageChoice } from "../parts/language-choice.tsx";
 import { ThemeChoice } from "../parts/theme-choice.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
+import { MailSection } from "./account-mail.tsx";
 import { OwnDeletionSection } from "./own-deletion.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { account, sells, session, signOut } from "../session.ts";
@@ -51,12 +52,13 @@ export function AccountPage(): VNode {
           </header>
         </section>
         {session.value?.passwords === true && <PasswordSection onChanged={sessions.reload} />}
+        {session.value?.mail === true && <MailSection />}
         {session.value?.provider != null && <ProviderSection provider={session.value.provider} />}
         <Card
           title="Signed-in browsers"
           side={(sessions.value?.sessions.length ?? 0) > 1 && <EndOthers onEnded={sessions.reload} />}
         >
-          <Loaded resource={sessions}>
+          <Loaded resource={sessions} lines={1}>
             {(value) => (
               <ul class="item-list">
                 {value.sessions.map((shown) => (

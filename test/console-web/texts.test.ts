@@ -81,6 +81,9 @@ const codeAttributes =
 
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>
+  /\p{L}{2}/u.test(text) &&
+  !/^(?:[a-z_]+\.[a-z_]+|[A-Z_]+_[A-Z_]+)$/.test(text) &&
+  !/^\s*(?:Tollgate|API|CSV|JSON|tokens?\/s|ms|min)\s*$/.test(text);
 
 /** Two words or more, the first with a capital: nothing else in the code looks like that. */
 const isSentence = (text: string): boolean => /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text) && !/^Anthropic /.test(text);

@@ -51,7 +51,7 @@ describe.skipIf(withoutBrowser)("a team in a browser", () => {
       await colleague.page.getByText("of 200,000").waitFor();
       await colleague.page.getByRole("button", { name: "New key" }).click();
       await colleague.page.getByLabel("Name").fill("laptop");
-      await colleague.page.getByRole("button", { name: "Make the key" }).click();
+      await colleague.page.getByRole("button", { name: "Make key" }).click();
       const key = (await colleague.page.locator(".fresh-key code").textContent())!;
       expect(await statusOf(key)).toBe(200);
       expect(await colleague.page.getByRole("heading", { name: "Members" }).count()).toBe(0);
@@ -63,7 +63,7 @@ describe.skipIf(withoutBrowser)("a team in a browser", () => {
       await admin.page.getByText("of 300,000").waitFor();
       await admin.page.getByRole("button", { name: "New service key" }).click();
       await admin.page.getByLabel("Name").fill("nightly");
-      await admin.page.getByRole("button", { name: "Make the key" }).click();
+      await admin.page.getByRole("button", { name: "Make key" }).click();
       await admin.page.getByRole("button", { name: "Revoke nightly" }).waitFor();
       if (shots !== undefined) await photograph(admin);
       await admin.page.getByRole("button", { name: "Remove bob@example.org" }).click();

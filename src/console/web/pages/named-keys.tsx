@@ -163,9 +163,7 @@ function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey
     ...(key.forwards_users ? [t("keys.names_users")] : []),
     ...(key.limit_end_user_day === null ? [] : [t("keys.day_for_each", { tokens: key.limit_end_user_day })]),
     ...(key.priority === null ? [] : [t(`class.${key.priority}`)]),
-    ...countNames.flatMap(([name]) =>
-      key[name] === null ? [] : [t("limit.is", { name: t(`limit.${name}`), amount: key[name] })],
-    ),
+    ...countNames.flatMap(([name]) => (key[name] === null ? [] : [t(`limit_words.${name}`, { amount: key[name] })])),
   ];
   return parts.join("; ");
 }

@@ -92,7 +92,7 @@ function PlanFacts({ plan, isAllowanceShown = false }: { plan: Plan; isAllowance
     coder_calls_per_window ? t("plan.fact_coder", { amount: coder_calls_per_window }) : null,
     searches_per_day ? t("plan.fact_searches", { amount: searches_per_day }) : null,
     ...countNames.flatMap(([name]) =>
-      name === "weight" || plan[name] === null ? [] : [t("limit.is", { name: t(`limit.${name}`), amount: plan[name] })],
+      name === "weight" || plan[name] === null ? [] : [t(`limit_words.${name}`, { amount: plan[name] })],
     ),
     (weight ?? 1) > 1 ? t("plan.fact_weight", { amount: weight! }) : null,
     batch_discount > 0 ? t("plan.fact_batches", { discount: percentage(batch_discount) }) : null,

@@ -4,7 +4,6 @@ import type { AccountId } from "../../core/types.ts";
 import type { Live } from "../live.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { activityRoute } from "./activity-route.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { batchRoutes } from "./batch-routes.ts";
 import { nodeRoutes } from "./node-routes.ts";
@@ -25,7 +24,6 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
     ...nodeRoutes(parts),
     ...batchRoutes(parts),
     ...purchaseRoutes(parts),
-    activityRoute(parts),
   ];
 }
 

@@ -17,6 +17,7 @@ import { csvHead, csvLineOf } from "../csv.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { privateHeaders } from "../reply.ts";
+import { overTimeRoute } from "./over-time-route.ts";
 import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
@@ -32,6 +33,8 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
 
   return [
     route("GET /usage", ({ visitor: { account }, query }) => usagePage(parts, account.id, query)),
+
+    overTimeRoute(parts),
 
     route("GET /usage/summary", async ({ visitor: { account } }) => {
       const fromDay = dayOf(clock.wall()) - (summaryDays - 1);
@@ -89,7 +92,7 @@ function placeOf(after: string): UsagePlace {
   return { at: Number(at), sequence };
 }
 
-function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilter): Filter | Failure {
+export function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilter): Filter | Failure {
   const moments = [from, to].map((time) => (time === undefined || time === "" ? null : Date.parse(time)));
   if (moments.some((moment) => Number.isNaN(moment))) {
     return fail("invalid_request", "from and to must be times such as 2026-03-28 or 2026-03-28T12:00:00Z.");
@@ -122,7 +125,7 @@ function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filte
   });
 }
 
-const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
+export const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
   requests,
   input,
   cached_input: cachedInput,

@@ -79,7 +79,7 @@ export default [statement];
 
 /** Throws CommandError where folded days would be cut. */
 export async function statementOf(
-  work: Pick<Work, "office" | "requestLog">,
+  work: Pick<Work, "office" | "usage" | "requestLog">,
   { id, email }: Pick<AccountRecord, "id" | "email">,
   { month, time_zone = "UTC" }: Pick<Input, "month" | "time_zone">,
 ): Promise<Statement> {

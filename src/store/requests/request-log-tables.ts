@@ -14,10 +14,10 @@ import {
   requestIdBeginning,
   type RequestLogQueries,
 } from "../../core/request-log.ts";
-import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
+import type { BoughtCredit } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
-import { credits, cutDay, type FoundSums, nearLimit, reportQuestion, reportRowOf, reportValues } from "./report.ts";
+import { credits, nearLimit } from "../usage/report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -38,8 +38,6 @@ export interface ServedLines {
   ): Promise<Readonly<{ rows: readonly FoundRow[]; last: Served["stoppedAt"] }>>;
   /** As ArrivalQueries. */
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage>;
-  /** What spares reading lines of other times, with values behind the first `taken`. */
-  near(from: Ms, until: Ms, taken: number): Promise<Condition>;
 }
 
 /** Journal lines that a search reads in its first step, and how long it goes on. */
@@ -97,17 +95,6 @@ export class RequestLogTables {
 
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
     return this.#served.arrivals(from, after);
-  }
-
-  /** As RequestLogQueries. */
-  async report(asked: ReportAsked): Promise<ReportPart> {
-    const near = await this.#served.near(asked.from, asked.until, reportValues);
-    const rows = await this.#tables.ask<FoundSums>(...reportQuestion(asked, near));
-    const cut = cutDay(asked);
-    return {
-      rows: rows.map(reportRowOf),
-      cutsFoldedDay: cut !== null && (await this.#tables.ask(...cut)).length > 0,
-    };
   }
 
   /** As RequestLogQueries. */

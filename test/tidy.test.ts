@@ -401,7 +401,7 @@ const homes: readonly Home[] = [
     // commands speak to a running server over a unix socket, and relays to the main thread; the browser's side to the server that it came from;
     // `tollgate login` the gateway that its user named;
     // sign-in asks the identity provider that the operator named, within its own limits of time and size; webhooks are the operator's, too, and so are the servers whose certificates are looked at
-    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|commands\/login\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/(post|certificate)\.ts$|console\/web\/(request|pages\/playground\/stream)\.ts$)/,
+    home: /^src\/(nodes\/|tools\/|server\/control-socket\.ts$|commands\/login\.ts$|threads\/pass-on\.ts$|console\/oidc\/identity-provider\.ts$|notices\/(post|certificate)\.ts$|console\/web\/(request|text-files|pages\/playground\/stream)\.ts$)/,
     example: "await fetch(url)",
   },
   {

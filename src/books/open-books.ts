@@ -61,9 +61,9 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
     usage,
     activity,
     requestLog,
-    async writeExport(email, descriptor) {
+    async writeExport(email, descriptor, withConversations) {
       const { writeExport } = await import("../store/backup/account-export.ts");
-      await writeExport(databaseFile, email, descriptor);
+      await writeExport(databaseFile, email, descriptor, withConversations);
     },
     databaseBytes: () => statSync(databaseFile).size,
     watch: accounting.watch(log),

@@ -28,8 +28,8 @@ export type OpenedBooks = Readonly<{
   usage: UsageQueries;
   activity: KeptActivity;
   requestLog: KeptRequestLog;
-  /** Writes all that is kept of an account to a file; rejects where the ledger cannot be read. */
-  writeExport(email: string, descriptor: number): Promise<void>;
+  /** Writes what is kept of an account to a file; rejects where the ledger cannot be read. */
+  writeExport(email: string, descriptor: number, withConversations: boolean): Promise<void>;
   /** Of the ledger; 0 where that is not a file. */
   databaseBytes(): number;
   /** Checks the ledger, once it began. */

@@ -69,8 +69,8 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     usage: new PostgresUsage(database),
     activity,
     requestLog,
-    async writeExport(email, descriptor) {
-      await writePieces(await exportOfDatabase(database).account(email), descriptor);
+    async writeExport(email, descriptor, withConversations) {
+      await writePieces(await exportOfDatabase(database).account(email, withConversations), descriptor);
     },
     databaseBytes: () => 0,
     watch: accounting.watch(),

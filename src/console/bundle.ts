@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";
 
 const web = join(import.meta.dir, "web");
+const languages = join(import.meta.dir, "../../data/languages");
 
 export type EmbeddedFile = Readonly<{
   /** Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself. */
@@ -24,6 +25,7 @@ const types: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
+  json: "application/json; charset=utf-8",
   svg: "image/svg+xml",
   woff2: "font/woff2",
 };
@@ -35,14 +37,16 @@ const compress = promisify(brotliCompress);
 
 /** All files of the console. Rejects with the bundler's messages if a source does not compile. */
 export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<BundledFile[]> {
-  const kept = await Promise.all(keptAsTheyAre.map(hashed));
+  const kept = await Promise.all(keptAsTheyAre.map((file) => hashed(join(web, file))));
+  const texts = await textFiles();
   const outputs = await Promise.all([
     bundled(["main.tsx", "styles.css"], "esm", kept),
     // A classic script: a module would wait until the page is parsed, and shares no file with others.
-    bundled(["theme-first.ts"], "iife", kept),
+    bundled(["first.ts"], "iife", kept),
   ]);
-  const files = [...kept, ...outputs.flat()];
-  const page = withPaths(await Bun.file(join(web, "index.html")).text(), files);
+  const files = [...kept, ...texts.map(({ file }) => file), ...outputs.flat()];
+  const metas = texts.map(({ name, file }) => `<meta name="${name}" content="${file.path}" />`).join("\n    ");
+  const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", metas), files);
   return Promise.all(
     [{ path: "/index.html", bytes: new TextEncoder().encode(page) }, ...files].map(async ({ path, bytes }) => ({
       path,
@@ -94,11 +98,22 @@ async function bundled(
 
 type File = Readonly<{ path: string; bytes: Uint8Array }>;
 
-async function hashed(file: string): Promise<File> {
-  const bytes = await Bun.file(join(web, file)).bytes();
-  const name = file.slice(file.lastIndexOf("/") + 1);
-  const hash = Bun.hash(bytes).toString(36).slice(0, 8);
+/** `path`: of the file on the disk. */
+async function hashed(path: string, name = path.slice(path.lastIndexOf("/") + 1)): Promise<File> {
+  const bytes = await Bun.file(path).bytes();
+  const hash = Bun.hash(bytes).toString(36).padStart(8, "0").slice(0, 8);
   return { path: `/assets/${name.replace(".", `-${hash}.`)}`, bytes };
+}
+
+/** The texts of each language; `name` is what the page calls the file. */
+async function textFiles(): Promise<readonly Readonly<{ name: string; file: File }>[]> {
+  const found = await Array.fromAsync(new Bun.Glob("*/{people,operators}.json").scan(languages));
+  return Promise.all(
+    found.sort().map(async (file) => {
+      const name = `texts-${file.replace("/", "-").replace(".json", "")}`;
+      return { name, file: await hashed(join(languages, file), `${name}.json`) };
+    }),
+  );
 }
 
 /** Fills in `{{name.extension}}`: files are named with a hash of their content, so that browsers may keep them. */

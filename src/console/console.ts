@@ -22,6 +22,7 @@ import { accountRoutes } from "./routes/account-routes.ts";
 import { readBody } from "./body.ts";
 import { pagePaths, webhookPath } from "./lazy-console.ts";
 import { addDeviceFlow } from "./device-flow.ts";
+import { conversationRoutes } from "./routes/conversation-routes.ts";
 import { deviceRoutes } from "./routes/device-routes.ts";
 import { keyRoutes } from "./routes/key-routes.ts";
 import { Live } from "./live.ts";
@@ -44,8 +45,6 @@ import { usageRoutes } from "./routes/usage-routes.ts";
 import { webhookReply } from "./routes/webhook.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
 
-const consoleBodyMaxBytes = 64 * 1024;
-
 type Connection = Parameters<typeof peerAddress>[1] & {};
 
 /** `params` is absent if the path has none. */
@@ -66,6 +65,7 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...deviceRoutes(parts),
     ...accountRoutes(parts),
     ...usageRoutes(parts),
+    ...conversationRoutes(parts),
     ...logRoutes(parts),
     ...reportRoutes(parts),
     ...planRoutes(parts),
@@ -130,7 +130,7 @@ async function decide(
   let denied = refuseAccess(route.access, visitor);
   if (denied !== null) return denied;
   // (4)
-  const body = route.body === null ? null : await readJson(request, route.body);
+  const body = route.body === null ? null : await readJson(request, route.body, route.bodyMaxBytes);
   if (route.body !== null) {
     // It may take minutes to arrive; the session may have ended meanwhile, or the account may be no operator anymore.
     visitor = await signedIn.visitor(request.headers);
@@ -182,9 +182,9 @@ function refuseAccess(access: Access, visitor: Visitor | null): Failure | null {
   }
 }
 
-async function readJson(request: Request, schema: TSchema): Promise<unknown> {
-  const text = await readBody(request, consoleBodyMaxBytes);
-  if (text === null) return fail("invalid_request", `The request is larger than ${consoleBodyMaxBytes} bytes.`);
+async function readJson(request: Request, schema: TSchema, maxBytes: number): Promise<unknown> {
+  const text = await readBody(request, maxBytes);
+  if (text === null) return fail("invalid_request", `The request is larger than ${maxBytes} bytes.`);
   try {
     return checked(parseOutsideJson(text), schema, "The request");
   } catch (error) {

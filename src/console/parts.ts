@@ -11,6 +11,7 @@ import type { ActivityQueries } from "../core/activity.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
+import type { ConversationBounds, ConversationRows } from "../core/conversations.ts";
 import type { Log } from "../core/log.ts";
 import type { Soon } from "../core/soon.ts";
 import type { AccountId, Model, Ms } from "../core/types.ts";
@@ -69,6 +70,12 @@ export type ConsoleParts = Readonly<{
   usage: UsageQueries;
   activity: ActivityQueries;
   requestLog: RequestLogQueries;
+  /** Null: the server keeps none. */
+  conversations: Readonly<{
+    conversations: ConversationRows;
+    limits: Pick<ConversationBounds, "accountBytesMax" | "totalBytesMax">;
+    hasRoom(): boolean;
+  }> | null;
   /** Balance tokens reserved by open requests of all accounts. */
   reserved: Readonly<{ heldTokens: number }>;
   /** Null or absent: there is one gateway. */

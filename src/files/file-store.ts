@@ -10,6 +10,7 @@ import { isRefusal, refuse } from "../core/refusals.ts";
 import { mintRequestId } from "../core/request-id.ts";
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
 import { hourMs } from "../core/units.ts";
+import type { ConversationRows } from "../core/conversations.ts";
 import type { FileBounds, FileMeta, FilePage, FileRows, Files, FileWriter, StoredFile, Upload } from "./files.ts";
 
 /** Files of an account, whatever they hold: their rows and places cost, too. */
@@ -246,6 +247,10 @@ export class FileStore implements Files {
   async eraseAccount(account: AccountId): Promise<void> {
     await this.#removeContents(await this.#options.rows.removeAll(account));
     await rm(join(this.batchesFolder, String(account)), { recursive: true, force: true });
+  }
+
+  get conversations(): ConversationRows {
+    return this.#options.rows;
   }
 
   async close(): Promise<void> {

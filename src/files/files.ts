@@ -1,6 +1,7 @@
 // Files that clients upload and batches write: what is known of each is a row, and its content a file in a folder. The rows are in
 // a database, so that an account's files can be counted; the folder is the data folder's own, or one that several gateways share.
 import type { AccountId, Ms, Refusal } from "../core/types.ts";
+import type { ConversationRows } from "../core/conversations.ts";
 
 export type StoredFile = Readonly<{
   /** `file-` and a stem; later ones sort later. */
@@ -75,7 +76,7 @@ export type FileUse = Readonly<{ files: number; bytes: number; allBytes: number 
 export type FileBounds = Readonly<{ accountFilesMax: number; accountBytesMax: number; totalBytesMax: number }>;
 
 /** The rows, in whichever database. */
-export interface FileRows {
+export interface FileRows extends ConversationRows {
   /** False where it would go beyond the bounds; null: there are none. */
   add(file: StoredFile, isFinished: boolean, bounds: FileBounds | null): Promise<boolean>;
   use(account: AccountId): Promise<FileUse>;

@@ -508,6 +508,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       usage,
       activity,
       requestLog,
+      files,
       exports: new AccountExports(config.dataFolder, writeExport, clock),
       catalog,
       pool,
@@ -533,10 +534,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       ...unconfiguredPlans(catalog.plans, await planCounts(accounting)),
       ...hindrances(),
     ],
-    started: {
-      config: config.file === null ? null : resolve(config.file),
-      nodes: flags.node ?? [],
-    },
+    started: { config: config.file === null ? null : resolve(config.file), nodes: flags.node ?? [] },
   };
   const handler: Handler = async (...asked) => {
     const { controlHandler } = await import("./control-handler.ts");

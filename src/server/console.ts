@@ -22,7 +22,7 @@ import { assets } from "../console/assets.ts";
 import { BrowserAddresses } from "../console/browser-addresses.ts";
 import { openProvider } from "../console/oidc/open-provider.ts";
 import { openConsole } from "../console/console.ts";
-import type { NodesView } from "../console/parts.ts";
+import type { ConsoleParts, NodesView } from "../console/parts.ts";
 import type { BackupFile, Backups, Configuration } from "../console/server-care.ts";
 import { openStripe } from "../console/stripe.ts";
 import type { SiteFiles } from "../docs/page-shell.ts";
@@ -40,7 +40,7 @@ import type { AccountExports } from "./kept/account-exports.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
 import type { NodeCare } from "./fleet/node-care.ts";
 import { lineReport } from "./fleet/line-report.ts";
-import { lineAccountsShownMax, nodeReports } from "./fleet/node-lines.ts";
+import { lineAccountsShownMax, nodeReports } from "./fleet/node-report.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import type { Reloader } from "./reload.ts";
 import type { ServedModels } from "./fleet/served-models.ts";
@@ -57,6 +57,7 @@ type Parts = Readonly<{
   usage: UsageQueries;
   activity: ActivityQueries;
   requestLog: RequestLogQueries;
+  files: ConsoleParts["conversations"];
   exports: Pick<AccountExports, "open">;
   catalog: Catalog;
   pool: NodePool;
@@ -76,7 +77,8 @@ type Parts = Readonly<{
 
 export async function makeConsole(config: Config, parts: Parts): Promise<ServingConsole> {
   const { requests } = parts;
-  const { accounting, usage, activity, requestLog, exports, catalog, pool, served, nodeCare, work, reloader } = parts;
+  const { accounting, usage, activity, requestLog, files, exports, catalog, pool, served, nodeCare, work, reloader } =
+    parts;
   const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
   const { office, passwords, sessions, reserved, everywhere } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
@@ -130,6 +132,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       usage,
       activity,
       requestLog,
+      conversations: files,
       reserved,
       everywhere,
       catalog,

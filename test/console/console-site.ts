@@ -137,6 +137,7 @@ export class ConsoleSite {
         credits: () => Promise.resolve([]),
         nearLimit: () => Promise.resolve([]),
       },
+      conversations: null,
       reserved: office.ledger,
       alerts: { latest: [], list: () => Promise.resolve([]) },
       catalog: embeddedCatalog(),

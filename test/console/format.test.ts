@@ -4,7 +4,7 @@ import { bytes, fullMoment, interval, shortTime, utc } from "../../src/console/w
 
 test("how often something happens reads well after 'every'", () => {
   const hourMs = 3_600_000;
-  expect([1, 24, 1.5].map((hours) => interval(hours * hourMs))).toEqual(["hour", "24 hours", "1 h 30 min"]);
+  expect([1, 24, 1.5].map((hours) => interval(hours * hourMs))).toEqual(["hour", "24 hours", "1 hr, 30 min"]);
 });
 
 test("a time that stands alone has its year and zone; the same in UTC is written as in logs", () => {

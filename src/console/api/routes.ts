@@ -13,6 +13,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import * as account from "./account.ts";
 import * as accounts from "./accounts.ts";
 import * as batches from "./batches.ts";
+import * as conversations from "./conversations.ts";
 import * as keys from "./keys.ts";
 import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
@@ -31,7 +32,14 @@ import * as usage from "./usage.ts";
 export type Access = "public" | "account" | "operator";
 
 /** `reply` is JSON; null where the reply is a file or a stream. */
-export type RouteShape = Readonly<{ access: Access; query?: TSchema; body?: TSchema; reply: TSchema | null }>;
+export type RouteShape = Readonly<{
+  access: Access;
+  query?: TSchema;
+  body?: TSchema;
+  /** Absent: it is small. */
+  bodyMaxBytes?: number;
+  reply: TSchema | null;
+}>;
 
 /** Of paths below /console/api, where `:id` stands for a whole number. */
 export const routes = {
@@ -110,6 +118,31 @@ export const routes = {
   "GET /reports.csv": { access: "account", query: reports.ReportQuery, reply: null },
   // a page to print, or text/csv
   "GET /statement": { access: "account", query: reports.StatementQuery, reply: null },
+
+  // of the playground, where the account keeps them on the server; not_found where the server keeps none
+  "GET /conversations": {
+    access: "account",
+    query: conversations.ConversationsQuery,
+    reply: conversations.Conversations,
+  },
+  "POST /conversations/choice": { access: "account", body: conversations.ConversationsChoice, reply: shapes.Done },
+  "GET /conversations/records": {
+    access: "account",
+    query: conversations.ConversationQuery,
+    reply: conversations.ConversationRecords,
+  },
+  "GET /conversations/search": {
+    access: "account",
+    query: conversations.ConversationSearch,
+    reply: conversations.ConversationsFound,
+  },
+  "POST /conversations/write": {
+    access: "account",
+    body: conversations.ConversationWrite,
+    bodyMaxBytes: conversations.conversationBodyMaxBytes,
+    reply: conversations.ConversationWritten,
+  },
+  "POST /conversations/remove": { access: "account", body: conversations.NamedConversation, reply: shapes.Done },
 
   "GET /plan": { access: "account", reply: plan.PlanPage },
   "POST /plan/requests": { access: "account", body: plan.NewPurchaseRequest, reply: plan.PurchaseRequest },

@@ -49,6 +49,8 @@ export class WithCookies<Reply> {
 type RouteAnswer<Reply> = Failure | (Reply extends null ? Response : Reply | WithCookies<Reply>);
 export type AnswerOf<Name extends RouteName> = RouteAnswer<ReplyOf<Name>>;
 
+const consoleBodyMaxBytes = 64 * 1024;
+
 export const done: Done = { done: true };
 
 export const fail = (failure: ApiErrorCode, message: string, retrySeconds?: number): Failure =>
@@ -67,6 +69,7 @@ export type Route = Readonly<{
   path: string;
   access: Access;
   body: TSchema | null;
+  bodyMaxBytes: number;
   query: TSchema | null;
   /** The caller has checked access, origin, body and query. */
   handle(call: Call): object | Promise<object>;
@@ -76,13 +79,14 @@ export function route<Name extends RouteName>(
   name: Name,
   handle: (call: CallOf<Name>) => AnswerOf<Name> | Promise<AnswerOf<Name>>,
 ): Route {
-  const { access, body, query }: RouteShape = routes[name];
+  const { access, body, bodyMaxBytes = consoleBodyMaxBytes, query }: RouteShape = routes[name];
   const [method = "", path = ""] = name.split(" ");
   return {
     method,
     path,
     access,
     body: body ?? null,
+    bodyMaxBytes,
     query: query ?? null,
     // A cast, because the caller checks body and query against the very schemas that the handler's types come from.
     handle: handle as Route["handle"],

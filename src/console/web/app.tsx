@@ -1,7 +1,7 @@
 // Chooses what to draw: the sign-in page, or the page of the address inside the shell.
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import { allOperatorPages, type PageEntry, pageAt } from "./pages.ts";
+import { allOperatorPages, nameOf, type PageEntry, pageAt } from "./pages.ts";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
 import { Page } from "./parts/page.tsx";
@@ -11,6 +11,7 @@ import { Toasts } from "./parts/toasts.tsx";
 import { useResource } from "./resource.ts";
 import { navigate, place } from "./route.ts";
 import { account, loadSession, session } from "./session.ts";
+import { t } from "./texts.ts";
 
 export const App = (): VNode => (
   <>
@@ -73,14 +74,14 @@ function Lazy({ name, load, meanwhile }: LazyProps): VNode {
   if (Drawn !== undefined) return <Drawn />;
   if (resource.error === null) return meanwhile(null);
   // After an update of the server the old files are gone: a reload brings the new ones.
-  return meanwhile(<Failure message="This page could not be loaded." onRetry={() => location.reload()} />);
+  return meanwhile(<Failure message={t("app.not_loaded")} onRetry={() => location.reload()} />);
 }
 
 const LazyPage = ({ page }: { page: PageEntry }): VNode => (
   <Lazy
     name={page.path}
     load={page.load}
-    meanwhile={(failure) => <Page title={page.name}>{failure ?? <Loading />}</Page>}
+    meanwhile={(failure) => <Page title={nameOf(page)}>{failure ?? <Loading />}</Page>}
   />
 );
 
@@ -93,17 +94,17 @@ const LazyDoor = (): VNode => (
 );
 
 const ForOperators = (): VNode => (
-  <Page title="For operators">
-    <Empty icon="accounts" title="This page is for operators.">
-      <a href="/">Go to the overview</a>
+  <Page title={t("app.for_operators")}>
+    <Empty icon="accounts" title={t("app.for_operators_about")}>
+      <a href="/">{t("app.to_overview")}</a>
     </Empty>
   </Page>
 );
 
 const UnknownPage = (): VNode => (
-  <Page title="Nothing here">
-    <Empty icon="search" title="There is no page at this address.">
-      <a href="/">Go to the overview</a>
+  <Page title={t("app.nothing")}>
+    <Empty icon="search" title={t("app.nothing_about")}>
+      <a href="/">{t("app.to_overview")}</a>
     </Empty>
   </Page>
 );

@@ -1,5 +1,8 @@
 // Formats numbers, money and times for people.
 import { now } from "./clock.ts";
+import { language, languages } from "./language.ts";
+
+const { numbers, dates } = languages[language];
 
 /** 1,000,000 balance tokens are worth $5.00. */
 const dollarsPerMillionTokens = 5;
@@ -7,21 +10,21 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-const whole = new Intl.NumberFormat("en-US");
-const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+const whole = new Intl.NumberFormat(numbers);
+const short = new Intl.NumberFormat(numbers, { notation: "compact", maximumFractionDigits: 1 });
 const dayMonth = { day: "numeric", month: "short" } as const;
 const dayMonthYear = { ...dayMonth, year: "numeric" } as const;
 const hourMinute = { hour: "2-digit", minute: "2-digit" } as const;
 const toSecond = { ...hourMinute, second: "2-digit" } as const;
-const dateTime = new Intl.DateTimeFormat("en-GB", { ...dayMonth, ...toSecond });
-const fullDateTime = new Intl.DateTimeFormat("en-GB", { ...dayMonthYear, ...toSecond, timeZoneName: "short" });
+const dateTime = new Intl.DateTimeFormat(dates, { ...dayMonth, ...toSecond });
+const fullDateTime = new Intl.DateTimeFormat(dates, { ...dayMonthYear, ...toSecond, timeZoneName: "short" });
 const utcDateTime = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium", timeZone: "UTC" });
-const clockTimeOnly = new Intl.DateTimeFormat("en-GB", hourMinute);
-const dayAndTimeOnly = new Intl.DateTimeFormat("en-GB", { ...dayMonth, ...hourMinute });
-const localDayOnly = new Intl.DateTimeFormat("en-GB", dayMonth);
-const tenths = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
-const dateOnly = new Intl.DateTimeFormat("en-GB", { ...dayMonthYear, timeZone: "UTC" });
-const dayOnly = new Intl.DateTimeFormat("en-GB", { ...dayMonth, timeZone: "UTC" });
+const clockTimeOnly = new Intl.DateTimeFormat(dates, hourMinute);
+const dayAndTimeOnly = new Intl.DateTimeFormat(dates, { ...dayMonth, ...hourMinute });
+const localDayOnly = new Intl.DateTimeFormat(dates, dayMonth);
+const tenths = new Intl.NumberFormat(numbers, { maximumFractionDigits: 1 });
+const dateOnly = new Intl.DateTimeFormat(dates, { ...dayMonthYear, timeZone: "UTC" });
+const dayOnly = new Intl.DateTimeFormat(dates, { ...dayMonth, timeZone: "UTC" });
 
 export const count = (value: number): string => whole.format(value);
 /** 1.2K, 3.4M: for axes and small places. */
@@ -42,11 +45,14 @@ export const exactDollars = (amount: number): string => money(amount, 6, 6);
 export const price = (amount: number): string => money(amount, 2, 3);
 
 function money(amount: number, digitsMin: number, digitsMax: number): string {
-  const text = Math.abs(amount).toLocaleString("en-US", {
+  const text = Math.abs(amount).toLocaleString(numbers, {
+    style: "currency",
+    currency: "USD",
+    currencyDisplay: "narrowSymbol",
     minimumFractionDigits: digitsMin,
     maximumFractionDigits: digitsMax,
   });
-  return `${amount < 0 ? "−" : ""}$${text}`;
+  return `${amount < 0 ? "−" : ""}${text}`;
 }
 
 const byteUnits = ["bytes", "kB", "MB", "GB", "TB"];
@@ -56,7 +62,7 @@ export function bytes(size: number): string {
   const power = Math.min(byteUnits.length - 1, Math.floor(Math.log10(Math.max(1, size)) / 3));
   const scaled = size / 1000 ** power;
   const digits = power > 0 && scaled < 99.95 ? 1 : 0;
-  return `${scaled.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${byteUnits[power]}`;
+  return `${scaled.toLocaleString(numbers, { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${byteUnits[power]}`;
 }
 
 export const cents = (amount: number): string => money(amount / 100, 2, 6);
@@ -80,22 +86,32 @@ export const shortTime = (ms: number): string =>
       ? `${tenths.format(ms / 1_000)} s`
       : `${tenths.format(ms / minuteMs)} min`;
 
-/** `just now`, `4 min ago`, `3 h ago`, then the date. */
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
+
+/** `now`, `4 min. ago`, `3 hr. ago`, then the date. */
 export function ago(time: number | string): string {
   const passed = now() - new Date(time).getTime();
-  if (passed < minuteMs) return "just now";
-  if (passed < hourMs) return `${Math.floor(passed / minuteMs)} min ago`;
-  if (passed < dayMs) return `${Math.floor(passed / hourMs)} h ago`;
+  if (passed < minuteMs) return relative.format(0, "second");
+  if (passed < hourMs) return relative.format(-Math.floor(passed / minuteMs), "minute");
+  if (passed < dayMs) return relative.format(-Math.floor(passed / hourMs), "hour");
   return date(time);
 }
 
-/** `5 h 12 min`, and seconds in the last hour. */
+const toMinute = new Intl.DurationFormat(language, { style: "short", minutesDisplay: "always" });
+const toSeconds = new Intl.DurationFormat(language, {
+  style: "short",
+  minutesDisplay: "always",
+  secondsDisplay: "always",
+});
+
+/** `5 hr, 12 min`, and seconds in the last hour. */
 export function duration(ms: number): string {
   const left = Math.max(0, ms);
   const hours = Math.floor(left / hourMs);
   const minutes = Math.floor((left % hourMs) / minuteMs);
-  if (hours > 0) return `${hours} h ${minutes} min`;
-  return `${minutes} min ${Math.floor((left % minuteMs) / 1000)} s`;
+  return hours > 0
+    ? toMinute.format({ hours, minutes })
+    : toSeconds.format({ minutes, seconds: Math.floor((left % minuteMs) / 1000) });
 }
 
 /** The words after "every": `hour`, `24 hours`, or a duration. */

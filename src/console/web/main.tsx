@@ -3,9 +3,11 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import { keepFocus } from "./parts/kept-focus.ts";
 import { followLinks } from "./route.ts";
+import { loadTexts } from "./texts.ts";
 
 followLinks();
 keepFocus();
 const root = document.getElementById("app");
 if (root === null) throw new Error("index.html has no #app");
+await loadTexts("people");
 render(<App />, root);

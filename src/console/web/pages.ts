@@ -2,10 +2,11 @@
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
 import { account, sells, session } from "./session.ts";
+import { loadTexts, t, type TextKey } from "./texts.ts";
 
 export type PageEntry = Readonly<{
   path: string;
-  name: string;
+  name: TextKey;
   icon: IconName;
   load: () => Promise<ComponentType>;
 }>;
@@ -13,64 +14,90 @@ export type PageEntry = Readonly<{
 /** `component`: its name in the file. */
 const page = <Name extends string>(
   path: string,
-  name: string,
+  name: TextKey,
   icon: IconName,
   file: () => Promise<Readonly<Record<Name, ComponentType>>>,
   component: Name,
-): PageEntry => ({ path, name, icon, load: async () => (await file())[component] });
+): PageEntry => ({
+  path,
+  name,
+  icon,
+  load: async () => {
+    const [module] = await Promise.all([file(), path.startsWith("/operator") ? loadTexts("operators") : null]);
+    return module[component];
+  },
+});
 
 /** `name`: what stands above them in the menu, if anything. */
-type PageGroup = Readonly<{ name: string | null; pages: readonly PageEntry[] }>;
+type PageGroup = Readonly<{ name: TextKey | null; pages: readonly PageEntry[] }>;
 
 export const accountGroups: readonly PageGroup[] = [
   {
     name: null,
     pages: [
-      page("/", "Overview", "overview", () => import("./pages/overview.tsx"), "OverviewPage"),
-      page("/playground", "Playground", "playground", () => import("./pages/playground/page.tsx"), "PlaygroundPage"),
-      page("/batch", "Batches", "batches", () => import("./pages/batches.tsx"), "BatchesPage"),
+      page("/", "menu.overview", "overview", () => import("./pages/overview.tsx"), "OverviewPage"),
+      page(
+        "/playground",
+        "menu.playground",
+        "playground",
+        () => import("./pages/playground/page.tsx"),
+        "PlaygroundPage",
+      ),
+      page("/batch", "menu.batches", "batches", () => import("./pages/batches.tsx"), "BatchesPage"),
     ],
   },
   {
-    name: "Use",
+    name: "menu.group_use",
     pages: [
-      page("/usage", "Usage", "usage", () => import("./pages/usage.tsx"), "UsagePage"),
-      page("/reports", "Reports", "totals", () => import("./pages/reports.tsx"), "ReportsPage"),
-      page("/plan", "Plan", "plan", () => import("./pages/plan.tsx"), "PlanPage"),
+      page("/usage", "menu.usage", "usage", () => import("./pages/usage.tsx"), "UsagePage"),
+      page("/reports", "menu.reports", "totals", () => import("./pages/reports.tsx"), "ReportsPage"),
+      page("/plan", "menu.plan", "plan", () => import("./pages/plan.tsx"), "PlanPage"),
     ],
   },
   {
-    name: "Access",
+    name: "menu.group_access",
     pages: [
-      page("/key", "API key", "key", () => import("./pages/key.tsx"), "KeyPage"),
-      page("/team", "Team", "accounts", () => import("./pages/team.tsx"), "TeamPage"),
-      page("/account", "Account", "account", () => import("./pages/account.tsx"), "AccountPage"),
+      page("/key", "menu.key", "key", () => import("./pages/key.tsx"), "KeyPage"),
+      page("/team", "menu.team", "accounts", () => import("./pages/team.tsx"), "TeamPage"),
+      page("/account", "menu.account", "account", () => import("./pages/account.tsx"), "AccountPage"),
     ],
   },
 ];
 export const accountPages = accountGroups.flatMap(({ pages }) => pages);
 
 export const operatorPages: readonly PageEntry[] = [
-  page("/operator", "Activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
-  page("/operator/log", "Request log", "log", () => import("./pages/operator/log.tsx"), "LogPage"),
-  page("/operator/accounts", "Accounts", "accounts", () => import("./pages/operator/accounts.tsx"), "AccountsPage"),
-  page("/operator/nodes", "Nodes", "nodes", () => import("./pages/operator/nodes.tsx"), "NodesPage"),
-  page("/operator/models", "Models", "models", () => import("./pages/operator/models.tsx"), "ModelsPage"),
+  page("/operator", "menu.activity", "activity", () => import("./pages/operator/activity.tsx"), "ActivityPage"),
+  page("/operator/log", "menu.log", "log", () => import("./pages/operator/log.tsx"), "LogPage"),
+  page(
+    "/operator/accounts",
+    "menu.accounts",
+    "accounts",
+    () => import("./pages/operator/accounts.tsx"),
+    "AccountsPage",
+  ),
+  page("/operator/nodes", "menu.nodes", "nodes", () => import("./pages/operator/nodes.tsx"), "NodesPage"),
+  page("/operator/models", "menu.models", "models", () => import("./pages/operator/models.tsx"), "ModelsPage"),
 ];
 /** Needed less often. */
 export const moreOperatorPages: readonly PageEntry[] = [
-  page("/operator/line", "Line", "line", () => import("./pages/operator/line.tsx"), "LinePage"),
-  page("/operator/requests", "Requests", "requests", () => import("./pages/operator/requests.tsx"), "RequestsPage"),
+  page("/operator/line", "menu.line", "line", () => import("./pages/operator/line.tsx"), "LinePage"),
+  page(
+    "/operator/requests",
+    "menu.requests",
+    "requests",
+    () => import("./pages/operator/requests.tsx"),
+    "RequestsPage",
+  ),
   page(
     "/operator/batches",
-    "All batches",
+    "menu.all_batches",
     "batches",
     () => import("./pages/operator/batches.tsx"),
     "OperatorBatchesPage",
   ),
-  page("/operator/config", "Configuration", "pencil", () => import("./pages/operator/config.tsx"), "ConfigPage"),
-  page("/operator/server", "Server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),
-  page("/operator/audit", "Audit log", "audit", () => import("./pages/operator/audit.tsx"), "AuditPage"),
+  page("/operator/config", "menu.config", "pencil", () => import("./pages/operator/config.tsx"), "ConfigPage"),
+  page("/operator/server", "menu.server", "settings", () => import("./pages/operator/server.tsx"), "ServerPage"),
+  page("/operator/audit", "menu.audit", "audit", () => import("./pages/operator/audit.tsx"), "AuditPage"),
 ];
 export const allOperatorPages = [...operatorPages, ...moreOperatorPages];
 
@@ -80,10 +107,10 @@ export const isShown = ({ path }: PageEntry): boolean =>
 
 /** With only one plan, there is nothing to choose on the plan page. */
 export const nameOf = ({ path, name }: PageEntry): string =>
-  path === "/plan" && session.value?.plans.length === 1 ? (sells.value ? "Balance" : "Models") : name;
+  t(path === "/plan" && session.value?.plans.length === 1 ? (sells.value ? "menu.balance" : "menu.models") : name);
 
 /** Programs lead there, and no menu. */
-const devicePage = page("/device", "Sign in a program", "key", () => import("./pages/device.tsx"), "DevicePage");
+const devicePage = page("/device", "menu.device", "key", () => import("./pages/device.tsx"), "DevicePage");
 
 /** `address`: a path, perhaps with a query. */
 export const pageAt = (address: string): PageEntry | undefined =>

@@ -19,8 +19,8 @@ const writingMax = 4;
 const busyRetrySeconds = 10;
 const chunkBytes = 64 * 1024;
 
-/** Writes everything that is kept of an account to an open file. */
-type WriteExport = (email: string, descriptor: number) => Promise<void>;
+/** Writes everything that is kept of an account to an open file; conversations are for their owner alone. */
+type WriteExport = (email: string, descriptor: number, withConversations: boolean) => Promise<void>;
 
 export class AccountExports {
   readonly #dataFolder: string;
@@ -54,7 +54,7 @@ export class AccountExports {
     this.#underWay.add(who);
     this.#writing += 1;
     try {
-      const file = await this.#write(email);
+      const file = await this.#write(email, asking === id);
       return streamOf(file, () => this.#underWay.delete(who));
     } catch (thrown) {
       this.#underWay.delete(who);
@@ -64,12 +64,12 @@ export class AccountExports {
     }
   }
 
-  async #write(email: string): Promise<FileHandle> {
+  async #write(email: string, withConversations: boolean): Promise<FileHandle> {
     const path = join(this.#dataFolder, `export-${crypto.randomUUID()}.tmp`);
     const file = await open(path, "wx+", 0o600);
     try {
       await unlink(path); // whatever happens from here on, nothing is left behind
-      await this.#writeExport(email, file.fd);
+      await this.#writeExport(email, file.fd, withConversations);
       return file;
     } catch (thrown) {
       await file.close();

@@ -8,5 +8,5 @@ declare const self: Worker;
 
 answerCalls<ExportCall>(self, async (call) => {
   if (call.order === "close") return endWorker(self);
-  await writePieces(await exportOfFile(call.databaseFile).account(call.email), call.descriptor);
+  await writePieces(await exportOfFile(call.databaseFile).account(call.email, call.withConversations), call.descriptor);
 });

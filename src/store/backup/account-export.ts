@@ -9,6 +9,7 @@ import { SqliteQuestions } from "../questions.ts";
 import {
   accountInPieces,
   accountLists,
+  conversationsOf,
   endUserInPieces,
   endUserReplyColumns,
   endUsersIn,
@@ -23,7 +24,7 @@ import {
 
 /** Throws what SQLite throws. */
 export const exportOfFile = (databaseFile: string): LedgerExport => ({
-  async account(email) {
+  async account(email, withConversations = true) {
     using database = openForReading(databaseFile);
     const account = database
       .query(
@@ -31,7 +32,7 @@ export const exportOfFile = (databaseFile: string): LedgerExport => ({
            password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
       )
       .get(email) as (ExportRow & { id: number }) | null;
-    return account === null ? null : accountInPieces(account, listsOf(databaseFile, account.id));
+    return account === null ? null : accountInPieces(account, listsOf(databaseFile, account.id, withConversations));
   },
   async endUsers(account, limit) {
     using database = openForReading(databaseFile);
@@ -50,7 +51,11 @@ export const exportOfFile = (databaseFile: string): LedgerExport => ({
 });
 
 /** Lists of the ledger are read in one transaction. What stands in other files has states of its own. */
-function* listsOf(databaseFile: string, account: number): Iterable<readonly [string, Iterable<string>]> {
+function* listsOf(
+  databaseFile: string,
+  account: number,
+  withConversations: boolean,
+): Iterable<readonly [string, Iterable<string> | AsyncIterable<string>]> {
   {
     using database = openForReading(databaseFile);
     database.run("BEGIN");
@@ -64,6 +69,14 @@ function* listsOf(databaseFile: string, account: number): Iterable<readonly [str
   yield ["files", rowsBeside(beside(filesDatabaseName), () => filesOf, account)];
   const responses = `SELECT id, previous_id, kept_at, input, output, settings FROM responses WHERE account_id = ? ORDER BY sequence`;
   yield ["stored_responses", rowsBeside<ResponseRow>(beside(responsesName), () => responses, account, responseOf)];
+  if (withConversations) yield ["conversations", conversationsBeside(beside(filesDatabaseName), account)];
+}
+
+async function* conversationsBeside(file: string, account: number): AsyncIterable<string> {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  using database = openForReading(file);
+  const made = database.query("SELECT 1 FROM sqlite_schema WHERE name = 'conversation_records'").get() !== null;
+  if (made) yield* conversationsOf(new SqliteQuestions(database), account);
 }
 
 /** Of its refused and failed requests, as far as they are written: the last second may be missing. */
@@ -91,16 +104,22 @@ function* textsOf<Row>(rows: Iterable<Row>, textOf: (row: Row) => string): Itera
 
 /** `write`: everything that is kept of an account goes to an open file of this process. */
 export type ExportCall =
-  Readonly<{ order: "write"; databaseFile: string; email: string; descriptor: number }> | Readonly<{ order: "close" }>;
+  | Readonly<{ order: "write"; databaseFile: string; email: string; descriptor: number; withConversations: boolean }>
+  | Readonly<{ order: "close" }>;
 
 /** Resolves when the file is whole. Rejects where it cannot be written, or there is no such account. */
-export async function writeExport(databaseFile: string, email: string, descriptor: number): Promise<void> {
+export async function writeExport(
+  databaseFile: string,
+  email: string,
+  descriptor: number,
+  withConversations: boolean,
+): Promise<void> {
   const worker = new WorkerClient<ExportCall>({
     start: () => startWorker("store/backup/account-export-writer.ts"),
     close: { order: "close" },
   });
   try {
-    await worker.call({ order: "write", databaseFile, email, descriptor });
+    await worker.call({ order: "write", databaseFile, email, descriptor, withConversations });
   } finally {
     await worker.close();
   }

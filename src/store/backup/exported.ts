@@ -6,15 +6,16 @@ import { dayName } from "../../account/money/quota.ts";
 import type { AccountId } from "../../core/types.ts";
 import { isConversationId, responseText } from "../../dialects/stored-responses.ts";
 import { type Questions, statement } from "../questions.ts";
+import { ConversationTables } from "../files/conversation-tables.ts";
 import { type Column, type TableName, tables } from "../tables.ts";
 
 /** What a store has of its accounts, for who reads it beside a running server. */
 export type LedgerExport = Readonly<{
   /**
-   * The pieces of one JSON object: the account, a list for each table that knows it, its files and stored responses. No hash
-   * of a key, a password or a session is in it. Null: no account has the e-mail.
+   * The pieces of one JSON object: the account, a list for each table that knows it, its files, stored responses and
+   * conversations. No hash of a key, a password or a session is in it. Null: no account has the e-mail.
    */
-  account(email: string): Promise<AsyncIterable<string> | null>;
+  account(email: string, withConversations?: boolean): Promise<AsyncIterable<string> | null>;
   /** Those who asked last first. */
   endUsers(account: AccountId, limit: number): Promise<readonly EndUserView[]>;
   /** The pieces of one JSON object: who it is, by which keys, and each reply. */
@@ -145,6 +146,38 @@ export function responseOf({ id, previous_id, kept_at, input, output, settings }
   const head = JSON.stringify({ id, previous_id, kept_at: new Date(kept_at).toISOString() });
   if (isConversationId(id)) return `${head.slice(0, -1)},"input":${input},"conversation":${settings}}`;
   return `${head.slice(0, -1)},"input":${input},"response":${responseText({ settings, output })}}`;
+}
+
+/** Of the playground: each record, whose content is JSON unless somebody wrote something else. */
+export async function* conversationsOf(questions: Questions, account: AccountId): AsyncIterable<string> {
+  const tables = new ConversationTables(questions);
+  const heads = await tables.conversationHeads(account);
+  for (const { conversation, id, content } of heads) {
+    yield recordOf(conversation, id, content);
+    if (id !== "") continue;
+    for (let after = ""; ;) {
+      const some = await tables.conversationRecords(account, conversation, after, conversationSliceBytes);
+      const last = some.at(-1);
+      if (last === undefined) break;
+      for (const record of some) if (record.id !== "~") yield recordOf(conversation, record.id, record.content);
+      after = last.id;
+    }
+  }
+}
+const conversationSliceBytes = 4 * 1024 * 1024;
+
+function recordOf(conversation: string, id: string, content: string): string {
+  const head = JSON.stringify({ conversation, id }).slice(0, -1);
+  return `${head},"content":${isJson(content) ? content : JSON.stringify(content)}}`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const readable = (row: ExportRow): ExportRow =>

@@ -190,7 +190,9 @@ function keepOwn(
       attach(database, live, "replaced");
       attach(database, copy, "restored");
       database.transaction(() => {
-        for (const table of name === responsesName ? ["responses", "responses_use"] : ["stored_files"]) {
+        for (const table of name === responsesName
+          ? ["responses", "responses_use"]
+          : ["stored_files", "conversation_shares", "conversation_records"]) {
           database.run(`DELETE FROM ${table} WHERE account_id NOT IN (
             SELECT id FROM replaced.accounts JOIN restored.accounts USING (id, created_at))`);
         }

@@ -1,19 +1,14 @@
 // The rows of files, in SQLite and PostgreSQL alike.
 import type { FileBounds, FilePage, FileRows, FileUse, StoredFile } from "../../files/files.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import { type Questions, rowsIn, rowsText, statement } from "../questions.ts";
+import { rowsIn, rowsText, statement } from "../questions.ts";
+import { ConversationTables, eraseConversations } from "./conversation-tables.ts";
 
-export class FileTables implements FileRows {
-  readonly #tables: Questions;
-
-  constructor(tables: Questions) {
-    this.#tables = tables;
-  }
-
+export class FileTables extends ConversationTables implements FileRows {
   /** One after the other, so that each sees what the others take. */
   add(file: StoredFile, isFinished: boolean, bounds: FileBounds | null): Promise<boolean> {
     const { id, accountId, filename, purpose, bytes, createdAt, expiresAt } = file;
-    return this.#tables.change(
+    return this.tables.change(
       async (send) => {
         if (bounds !== null) {
           const [taken] = await send<FileUse>(use, accountId);
@@ -33,43 +28,42 @@ export class FileTables implements FileRows {
   }
 
   async use(account: AccountId): Promise<FileUse> {
-    return (await this.#tables.ask<FileUse>(use, account))[0]!;
+    return (await this.tables.ask<FileUse>(use, account))[0]!;
   }
 
   async find(account: AccountId, id: string, isFinished: boolean): Promise<StoredFile | null> {
-    return (await this.#tables.ask<StoredFile>(find, account, id, Number(isFinished)))[0] ?? null;
+    return (await this.tables.ask<StoredFile>(find, account, id, Number(isFinished)))[0] ?? null;
   }
 
   list(account: AccountId, page: FilePage, now: Ms): Promise<readonly StoredFile[]> {
     const { purpose = "", after = "", limit, order } = page;
-    return this.#tables.ask(order === "asc" ? oldest : newest, account, now, purpose, after, limit);
+    return this.tables.ask(order === "asc" ? oldest : newest, account, now, purpose, after, limit);
   }
 
   async grow(id: string, bytes: number, isFinished: boolean): Promise<void> {
-    await this.#tables.change((send) => send(grow, id, bytes, Number(isFinished)));
+    await this.tables.change((send) => send(grow, id, bytes, Number(isFinished)));
   }
 
   async remove(account: AccountId, id: string): Promise<boolean> {
-    return (await this.#tables.change((send) => send(remove, account, id))).length > 0;
+    return (await this.tables.change((send) => send(remove, account, id))).length > 0;
   }
 
   removeExpired(now: Ms): Promise<readonly string[]> {
-    return this.#idsOf(expire, now);
+    return this.tables.change(async (send) => (await send<Id>(expire, now)).map(({ id }) => id));
   }
 
   removeAll(account: AccountId): Promise<readonly string[]> {
-    return this.#idsOf(erase, account);
+    return this.tables.change(async (send) => {
+      await eraseConversations(send, account);
+      return (await send<Id>(erase, account)).map(({ id }) => id);
+    });
   }
 
   async known(ids: readonly string[]): Promise<readonly string[]> {
-    return (await this.#tables.ask<Id>(known, rowsText(ids.map((id) => [id])))).map(({ id }) => id);
+    return (await this.tables.ask<Id>(known, rowsText(ids.map((id) => [id])))).map(({ id }) => id);
   }
 
   async close(): Promise<void> {}
-
-  async #idsOf(question: typeof expire, value: number): Promise<readonly string[]> {
-    return (await this.#tables.change((send) => send<Id>(question, value))).map(({ id }) => id);
-  }
 }
 
 type Id = Readonly<{ id: string }>;

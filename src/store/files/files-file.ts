@@ -9,7 +9,7 @@ import { filesDatabaseName } from "../folder/data-folder.ts";
 
 const filesIdleMs = 60_000;
 /** Without a file there is nothing that these would find, and a start makes none. */
-const finding: ReadonlySet<string> = new Set(["removeExpired", "removeAll", "known"]);
+const finding: ReadonlySet<string> = new Set(["removeExpired", "removeAll", "known", "conversationShare"]);
 
 export function fileRowsIn(dataFolder: string): FileRows {
   const file = join(dataFolder, filesDatabaseName);

@@ -4,6 +4,7 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import {
   accountInPieces,
   accountLists,
+  conversationsOf,
   endUserInPieces,
   endUserReplyColumns,
   endUsersIn,
@@ -78,7 +79,7 @@ const response = statement(
 
 /** Rejects with StoreUnavailable. */
 export const exportOfDatabase = (database: Database): LedgerExport => ({
-  async account(email) {
+  async account(email, withConversations = true) {
     const read = await database.transaction(
       async (session) => {
         const send = sendIn(session);
@@ -100,6 +101,7 @@ export const exportOfDatabase = (database: Database): LedgerExport => ({
       ["refused_requests", textsOf(rowsLater(database.ask, refused, id))],
       ["files", textsOf(rowsLater(database.ask, files, id))],
       ["stored_responses", storedResponses(database.ask, id)],
+      ...(withConversations ? [["conversations", conversationsOf(database, id)] as const] : []),
     ]);
   },
   endUsers: (account, limit) => endUsersIn(database, account, limit),

@@ -2,6 +2,7 @@
 // checked before it ends. The folder is marked before, so that no process writes to it anymore, and says that the books are there
 // only when they are. After a kill at any point the same command finds out how far it came, and continues.
 import { Database as Sqlite } from "bun:sqlite";
+import { getTableName } from "drizzle-orm";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
@@ -57,6 +58,8 @@ export type Moved = Readonly<{ accounts: number; lines: number; responses: numbe
 /** One transaction of whatever length; each of its statements is short. */
 const limitMs = 24 * 3_600_000;
 const rowsAtOnce = 1_000;
+/** A record of a conversation may have a file of 11 MiB. */
+export const recordsAtOnce = 10;
 const progressRows = 100_000;
 const arrivedName = "moved_in";
 
@@ -211,6 +214,7 @@ async function put(
   { name, columns }: MovedTable,
   rows: Iterable<readonly Value[]>,
   progress: (line: string) => void,
+  atOnce = rowsAtOnce,
 ): Promise<void> {
   const insert = statement(
     `move ${name}`,
@@ -228,7 +232,7 @@ async function put(
   };
   for (const row of rows) {
     some.push(row);
-    if (some.length === rowsAtOnce) await write();
+    if (some.length === atOnce) await write();
   }
   await write();
 }
@@ -322,10 +326,18 @@ async function putBeside(session: Session, dataFolder: string, progress: (line: 
   });
   const files = join(dataFolder, filesDatabaseName);
   await fromFile(files, openFilesDatabase, async (file) => {
-    const columns = columnsOf(usage.storedFiles);
-    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM stored_files");
-    const values = mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!));
-    await put(session, { name: "stored_files", columns }, values, progress);
+    for (const table of usage.besideFiles) {
+      const [name, columns] = [getTableName(table), columnsOf(table)];
+      const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT * FROM ${name}`);
+      const values = mapped(rows.iterate(), (row) => columns.map((column) => row[column.name]!));
+      await put(
+        session,
+        { name, columns },
+        values,
+        progress,
+        name === "conversation_records" ? recordsAtOnce : undefined,
+      );
+    }
   });
   const requests = join(dataFolder, requestsName);
   const openRequests = (): Closed => openRequestLog(requests, join(dataFolder, ledgerName), Number.MAX_SAFE_INTEGER);

@@ -3,6 +3,7 @@
 // only then the ledger gets its name in the folder. Whatever is killed, and wherever: the same command again begins anew, or says
 // that it is done; another folder gets no second copy.
 import type { Database as Sqlite } from "bun:sqlite";
+import { getTableName } from "drizzle-orm";
 import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
@@ -34,7 +35,7 @@ import { PostgresServer } from "./connection.ts";
 import { Database, sendIn } from "./database.ts";
 import { GoneLanes } from "./gone-lanes.ts";
 import { laneGoneMs } from "./limits.ts";
-import type { MoveOrder } from "./move-in.ts";
+import { type MoveOrder, recordsAtOnce } from "./move-in.ts";
 import {
   columnsOf,
   type MovedTable,
@@ -338,7 +339,9 @@ async function takeBeside(send: Send, part: (name: string) => string, ledger: st
   }
   // Made as the server makes them, then filled.
   openFilesDatabase(part(filesDatabaseName)).close();
-  await fill(send, part(filesDatabaseName), "stored_files", columnsOf(usage.storedFiles));
+  for (const table of usage.besideFiles) {
+    await fill(send, part(filesDatabaseName), getTableName(table), columnsOf(table), "", recordsAtOnce);
+  }
   openRequestLog(part(requestsName), ledger, 1).close();
   await fill(send, part(requestsName), "failed_requests", columnsOf(usage.failedRequests), "ORDER BY sequence");
   await fill(
@@ -359,6 +362,7 @@ async function fill(
   table: string,
   columns: MovedTable["columns"],
   which = "",
+  atOnce = rowsAtOnce,
 ): Promise<void> {
   const target = openForWriting(file);
   try {
@@ -366,7 +370,7 @@ async function fill(
     const put = target.prepare<unknown, Value[]>(
       `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
     );
-    for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} FROM ${table} ${which}`)) {
+    for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} FROM ${table} ${which}`, atOnce)) {
       target.transaction(() => {
         for (const row of rows) put.run(...columns.map(({ name }) => row[name]!));
       })();

@@ -146,6 +146,30 @@ export const storedFiles = pgTable(
   ],
 );
 
+/** Accounts that keep conversations of the playground here, and always the sums over their records. */
+export const conversationShares = pgTable("conversation_shares", {
+  accountId: whole("account_id").primaryKey(),
+  version: whole().notNull(),
+  conversations: whole().notNull(),
+  bytes: whole().notNull(),
+});
+
+export const conversationRecords = pgTable(
+  "conversation_records",
+  {
+    accountId: whole("account_id").notNull(),
+    conversation: exactText().notNull(),
+    id: exactText().notNull(),
+    bytes: whole().notNull(),
+    words: text().notNull(),
+    content: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.conversation, table.id] })],
+);
+
+/** What a data folder has in the database of its files. */
+export const besideFiles = [storedFiles, conversationShares, conversationRecords] as const;
+
 /** Work that one gateway does for all; who has its row does it, until then. */
 export const jobs = pgTable("jobs", {
   name: text().primaryKey(),
@@ -164,5 +188,7 @@ export const usageTables: readonly Readonly<{ table: PgTable; fillFactor?: numbe
   { table: storedResponses },
   { table: storedResponsesUse, fillFactor: 80 },
   { table: storedFiles },
+  { table: conversationShares, fillFactor: 80 },
+  { table: conversationRecords },
   { table: jobs, fillFactor: 50 },
 ];

@@ -30,9 +30,13 @@ beforeEach(async () => {
       throw error;
     },
   });
-  exports = new AccountExports(dataFolder, (email, file) => writeExport(accounting.databaseFile, email, file), {
-    monotonic: () => now,
-  });
+  exports = new AccountExports(
+    dataFolder,
+    (email, file, conversations) => writeExport(accounting.databaseFile, email, file, conversations),
+    {
+      monotonic: () => now,
+    },
+  );
   now = 0;
   opened = [];
 });

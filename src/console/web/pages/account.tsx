@@ -9,6 +9,7 @@ import { FormError } from "../parts/field.tsx";
 import { Page } from "../parts/page.tsx";
 import { ProviderButton } from "../parts/provider-button.tsx";
 import { isFirstLoad, Loaded } from "../parts/states.tsx";
+import { LanguageChoice } from "../parts/language-choice.tsx";
 import { ThemeChoice } from "../parts/theme-choice.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
@@ -18,6 +19,7 @@ import { account, sells, session, signOut } from "../session.ts";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
+import { t } from "../texts.ts";
 
 type BrowserSession = BrowserSessions["sessions"][number];
 
@@ -39,10 +41,13 @@ export function AccountPage(): VNode {
         <section class="card">
           <header>
             <div>
-              <h2>Theme</h2>
-              <p class="quiet small-text">Kept in this browser.</p>
+              <h2>{t("account.appearance")}</h2>
+              <p class="quiet small-text">{t("account.appearance_about")}</p>
             </div>
-            <ThemeChoice labeled />
+            <div class="row">
+              <LanguageChoice />
+              <ThemeChoice labeled />
+            </div>
           </header>
         </section>
         {session.value?.passwords === true && <PasswordSection onChanged={sessions.reload} />}

@@ -12,6 +12,8 @@ import { useAction } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { account, become, loadSession, session } from "../session.ts";
 import { Button } from "../parts/button.tsx";
+import { rich, t } from "../texts.ts";
+import { code } from "../parts/inline.tsx";
 
 export function SignInPage(): VNode {
   const [created, setCreated] = useState<CreatedAccount | null>(null);
@@ -22,7 +24,7 @@ export function SignInPage(): VNode {
   }, [signedInAlready]);
   if (created !== null) {
     return (
-      <Door title="Your API key" heading="Welcome to Tollgate">
+      <Door title={t("sign_in.your_key")} heading={t("sign_in.welcome")}>
         <FirstKey email={created.email} apiKey={created.api_key} />
       </Door>
     );
@@ -32,16 +34,16 @@ export function SignInPage(): VNode {
   const next = query.get("next") ?? (path === "/device" ? `${path}?${query}` : null);
   return (
     <Door
-      title={wantsNew ? "Create an account" : "Sign in"}
-      heading={wantsNew ? "Create an account" : "Sign in to Tollgate"}
+      title={t(wantsNew ? "sign_in.create" : "sign_in.sign_in")}
+      heading={t(wantsNew ? "sign_in.create" : "sign_in.heading")}
     >
       {passwords && <CredentialsForm key={String(wantsNew)} isNew={wantsNew} onCreated={setCreated} />}
-      {passwords && provider !== null && <p class="or">or</p>}
+      {passwords && provider !== null && <p class="or">{t("sign_in.or")}</p>}
       {provider !== null && <ProviderButton body={next === null ? {} : { next }} primary={!passwords} />}
       {sign_up && (
         <p class="door-other">
-          {wantsNew ? "Have an account already?" : "New here?"}{" "}
-          <a href={wantsNew ? "/sign-in" : "/sign-in?new"}>{wantsNew ? "Sign in" : "Create an account"}</a>
+          {t(wantsNew ? "sign_in.have_one" : "sign_in.new_here")}{" "}
+          <a href={wantsNew ? "/sign-in" : "/sign-in?new"}>{t(wantsNew ? "sign_in.sign_in" : "sign_in.create")}</a>
         </p>
       )}
     </Door>
@@ -51,12 +53,10 @@ export function SignInPage(): VNode {
 /** This server sends no mail. */
 const Forgotten = (): VNode => (
   <details class="small-text">
-    <summary>Forgot password?</summary>
+    <summary>{t("sign_in.forgot")}</summary>
     <p class="quiet">
-      Ask the operator of this server for a link that sets a new password. Operators make one on the page of your
-      account or with <code>tollgate accounts password EMAIL --link</code>.
-      {session.value?.provider != null &&
-        ` If your account is connected with ${session.value.provider}, sign in with that instead.`}
+      {rich("sign_in.forgot_about", { code })}
+      {session.value?.provider != null && ` ${t("sign_in.forgot_provider", { provider: session.value.provider })}`}
     </p>
   </details>
 );
@@ -82,7 +82,7 @@ function CredentialsForm({ isNew, onCreated }: CredentialsProps): VNode {
       <PasswordField value={password} onValue={setPassword} isNew={isNew} />
       <FormError message={action.error} />
       <Button
-        caption={isNew ? "Create account" : "Sign in"}
+        caption={t(isNew ? "sign_in.create_account" : "sign_in.sign_in")}
         type="submit"
         class="button primary block"
         busy={action.busy}

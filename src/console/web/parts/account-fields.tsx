@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { planChoices } from "../session.ts";
 import { Field, TextField } from "./field.tsx";
 import { Select } from "./select.tsx";
+import { t } from "../texts.ts";
 
 export const passwordMinLength = 8;
 
@@ -25,7 +26,7 @@ type EmailProps = TextProps &
 export const EmailField = ({ isOwn, isOptional, isFixed, hasFocus, ...text }: EmailProps): VNode => (
   <TextField
     {...text}
-    label="E-mail"
+    label={t("account_fields.email")}
     inputMode="email"
     autocomplete={isOwn === true ? "username" : "off"}
     autocapitalize="none"
@@ -38,11 +39,17 @@ export const EmailField = ({ isOwn, isOptional, isFixed, hasFocus, ...text }: Em
 
 type PasswordProps = TextProps & Readonly<{ label?: string; isNew: boolean; isOptional?: boolean }>;
 
-export const PasswordField = ({ label = "Password", isNew, isOptional, hint, ...text }: PasswordProps): VNode => (
+export const PasswordField = ({
+  label = t("account_fields.password"),
+  isNew,
+  isOptional,
+  hint,
+  ...text
+}: PasswordProps): VNode => (
   <TextField
     {...text}
     label={label}
-    hint={hint ?? (isNew ? `At least ${passwordMinLength} characters` : undefined)}
+    hint={hint ?? (isNew ? t("account_fields.password_hint", { passwordMinLength }) : undefined)}
     type="password"
     autocomplete={isNew ? "new-password" : "current-password"}
     required={isOptional !== true}
@@ -56,7 +63,7 @@ export const ConfirmationField = ({ label, ...text }: TextProps & Readonly<{ lab
 );
 
 export const PlanField = ({ value, onValue }: TextProps): VNode => (
-  <Field label="Plan">
+  <Field label={t("account_fields.plan")}>
     {(control) => <Select {...control} value={value} onValue={onValue} options={planChoices()} />}
   </Field>
 );

@@ -3,7 +3,9 @@ import type { ComponentChildren, VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { sells } from "../session.ts";
 import { Mark } from "./icons.tsx";
+import { LanguageChoice } from "./language-choice.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
+import { t } from "../texts.ts";
 
 type DoorProps = Readonly<{
   title: string;
@@ -15,7 +17,7 @@ type DoorProps = Readonly<{
 export function Door({
   title,
   heading,
-  lead = `One address, one key${sells.value ? ", one balance" : ""} for language models`,
+  lead = t(sells.value ? "door.lead_sells" : "door.lead"),
   children,
 }: DoorProps): VNode {
   useEffect(() => {
@@ -32,6 +34,7 @@ export function Door({
         {children}
       </main>
       <footer class="door-foot">
+        <LanguageChoice />
         <ThemeChoice />
       </footer>
     </div>

@@ -1,7 +1,7 @@
 // Surrounds every page of a signed-in account with the navigation: at the side, or at the bottom on a phone.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
-import { count, plural } from "../format.ts";
+import { count } from "../format.ts";
 import {
   accountGroups,
   accountPages,
@@ -17,8 +17,10 @@ import { account, live, numbers, operatorNumbers, sells, session, signOut } from
 import { Dialog } from "./dialog.tsx";
 import { Icon, Mark } from "./icons.tsx";
 import { ThemeChoice } from "./theme-choice.tsx";
+import { strong } from "./inline.tsx";
 import { toast } from "./toasts.tsx";
 import { IconButton } from "./button.tsx";
+import { rich, t } from "../texts.ts";
 
 /** On a phone, the others are behind "More". */
 const phonePages = accountPages.filter(({ path }) => ["/", "/playground", "/key", "/usage"].includes(path));
@@ -29,7 +31,7 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
   return (
     <div class="shell">
       <a class="skip-link" href="#content">
-        Skip to the content
+        {t("shell.skip")}
       </a>
       <aside class="side">
         <div class="side-inner">
@@ -50,23 +52,23 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
         {session.value?.demo === true && <DemoNotice />}
         {!live.value && (
           <p class="notice quiet-notice" role="status">
-            <Icon name="refresh" size={16} /> Live numbers are interrupted. Reconnecting…
+            <Icon name="refresh" size={16} /> {t("shell.interrupted")}
           </p>
         )}
         {children}
       </main>
-      <nav class="tabs" aria-label="Main">
+      <nav class="tabs" aria-label={t("shell.main")}>
         {phonePages.map((page) => (
           <NavigationLink key={page.path} page={page} />
         ))}
         <button type="button" aria-haspopup="dialog" aria-expanded={menuOpen} onClick={() => setMenuOpen(true)}>
           <Icon name="menu" />
-          <span>More</span>
+          <span>{t("shell.more")}</span>
           <AlertDot />
         </button>
       </nav>
       {menuOpen && (
-        <Dialog title="Menu" kind="sheet" onClose={closeMenu}>
+        <Dialog title={t("shell.menu")} kind="sheet" onClose={closeMenu}>
           <div
             class="menu"
             onClick={(event) => event.target instanceof Element && event.target.closest("a") && closeMenu()}
@@ -82,26 +84,26 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
 }
 
 const Brand = (): VNode => (
-  <a class="brand" href="/" aria-label="Tollgate, overview">
+  <a class="brand" href="/" aria-label={t("shell.home")}>
     <Mark />
     <span>Tollgate</span>
   </a>
 );
 
 const Navigation = (): VNode => (
-  <nav class="navigation" aria-label="Pages">
+  <nav class="navigation" aria-label={t("shell.pages")}>
     {accountGroups.map(({ name, pages }) => (
       <>
-        {name !== null && <h2 class="navigation-group">{name}</h2>}
+        {name !== null && <h2 class="navigation-group">{t(name)}</h2>}
         <Links pages={pages.filter(isShown)} />
       </>
     ))}
     {account.value?.operator === true && (
       <>
-        <h2 class="navigation-group">Operator</h2>
+        <h2 class="navigation-group">{t("shell.operator")}</h2>
         <Links pages={operatorPages} />
         <details open={moreOperatorPages.some(({ path }) => path === place.value.path)}>
-          <summary class="navigation-group">More</summary>
+          <summary class="navigation-group">{t("shell.more")}</summary>
           <Links pages={moreOperatorPages} />
         </details>
       </>
@@ -135,14 +137,19 @@ const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
 function AlertDot(): VNode | null {
   const alerts = operatorNumbers.value?.alerts ?? 0;
   return alerts === 0 ? null : (
-    <span class="alert-dot" role="img" aria-label={plural(alerts, "alert")} title={plural(alerts, "alert")} />
+    <span
+      class="alert-dot"
+      role="img"
+      aria-label={t("shell.alerts", { alerts })}
+      title={t("shell.alerts", { alerts })}
+    />
   );
 }
 
 const Balance = (): VNode | null => {
   const spendable = numbers.value?.spendable ?? null;
   return spendable === null || !sells.value ? null : (
-    <a class="balance-chip" href="/" aria-label={`${count(spendable)} balance tokens to spend`}>
+    <a class="balance-chip" href="/" aria-label={t("shell.to_spend", { spendable })}>
       {count(spendable)}
     </a>
   );
@@ -150,7 +157,7 @@ const Balance = (): VNode | null => {
 
 /** Blank if nothing is limited or nothing costs anything. */
 const toSpend = (spendable: number | null): string =>
-  spendable === null || !sells.value ? " " : `${count(spendable)} balance tokens to spend`;
+  spendable === null || !sells.value ? " " : t("shell.to_spend", { spendable });
 
 function SideFoot(): VNode {
   const leave = (): void => void signOut().catch((error: Error) => toast(error.message, "failed"));
@@ -164,7 +171,7 @@ function SideFoot(): VNode {
       </div>
       <div class="side-tools">
         <ThemeChoice />
-        <IconButton icon="leave" size={17} label="Sign out" title="Sign out" onClick={leave} />
+        <IconButton icon="leave" size={17} label={t("common.sign_out")} title={t("common.sign_out")} onClick={leave} />
       </div>
     </div>
   );
@@ -173,8 +180,6 @@ function SideFoot(): VNode {
 const DemoNotice = (): VNode => (
   <p class="notice">
     <Icon name="bolt" size={16} />
-    <span>
-      <strong>Demo node:</strong> every answer is synthetic. Balances, limits and billing are real.
-    </span>
+    <span>{rich("shell.demo", { strong })}</span>
   </p>
 );

@@ -3,9 +3,10 @@ import type { ComponentChildren, VNode } from "preact";
 import type { Resource } from "../resource.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { Button } from "./button.tsx";
+import { t } from "../texts.ts";
 
 export const Loading = ({ lines = 4 }: { lines?: number }): VNode => (
-  <div class="loading" role="status" aria-label="Loading">
+  <div class="loading" role="status" aria-label={t("common.loading")}>
     {Array.from({ length: lines }, (_, line) => (
       <div key={line} class="shimmer" />
     ))}
@@ -26,7 +27,7 @@ export const Failure = ({ message, onRetry }: { message: string; onRetry: () => 
   <div class="failure" role="alert">
     <Icon name="warning" />
     <p>{message}</p>
-    <Button caption="Try again" class="button small" onClick={onRetry} />
+    <Button caption={t("common.try_again")} class="button small" onClick={onRetry} />
   </div>
 );
 

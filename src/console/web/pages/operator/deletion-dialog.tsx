@@ -6,6 +6,7 @@ import { ConfirmationField } from "../../parts/account-fields.tsx";
 import { FormDialog } from "../../parts/asking-dialogs.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { post } from "../../request.ts";
+import { rich, t } from "../../texts.ts";
 
 type DeletionProps = Readonly<{
   account: Pick<OperatorAccount, "id" | "email">;
@@ -17,22 +18,20 @@ export function DeletionDialog({ account: { id, email }, onDeleted, onClose }: D
   const [confirm, setConfirm] = useState("");
   return (
     <FormDialog
-      title="Delete this account?"
-      submit="Delete account"
+      title={t("deletions.ask")}
+      submit={t("deletions.do")}
       kind="danger"
       ready={confirm.trim() === email}
       onSubmit={async () => {
         const left = await post(`/operator/accounts/${id}/delete`, { confirm: confirm.trim() });
         onClose();
         onDeleted(left);
-        toast(`The account ${id} was deleted.`);
+        toast(t("deletions.done", { id: String(id) }));
       }}
       onClose={onClose}
     >
-      <p>
-        <strong>{email}</strong> is erased with its key, password, sessions and stored responses. This cannot be undone.
-      </p>
-      <ConfirmationField label="Type its e-mail address to confirm" value={confirm} onValue={setConfirm} />
+      <p>{rich("deletions.about", { email: <strong>{email}</strong> })}</p>
+      <ConfirmationField label={t("deletions.confirm")} value={confirm} onValue={setConfirm} />
     </FormDialog>
   );
 }

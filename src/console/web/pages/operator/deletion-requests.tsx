@@ -9,6 +9,7 @@ import { DecisionDialog } from "./requests.tsx";
 import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
+import { rich, t } from "../../texts.ts";
 
 type Deciding = Readonly<{ request: PurchaseRequest; grants: boolean }>;
 
@@ -24,7 +25,7 @@ export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | nu
     page.reload();
   };
   return (
-    <Card title="Requested deletions" aria-label="Requested deletions">
+    <Card title={t("deletions.title")} aria-label={t("deletions.title")}>
       <ul class="item-list">
         {requests.map((request) => (
           <li key={request.id}>
@@ -32,25 +33,21 @@ export function DeletionRequests({ page, onDeleted }: RequestsProps): VNode | nu
               <p class="break">
                 <strong>{request.account.email}</strong>
               </p>
-              <p class="quiet small-text">
-                Requested <Time at={request.created_at} />
-              </p>
+              <p class="quiet small-text">{rich("deletions.requested", { time: <Time at={request.created_at} /> })}</p>
             </div>
             <div class="row">
               <Button
-                caption="Dismiss"
+                caption={t("deletions.dismiss")}
                 class="button small"
-                aria-label={`Dismiss ${request.account.email}`}
+                aria-label={t("deletions.dismiss_of", { email: request.account.email })}
                 onClick={() => setDeciding({ request, grants: false })}
               />
               <Button
-                caption="Delete"
+                caption={t("common.delete")}
                 class="button small danger-quiet"
-                aria-label={`Delete ${request.account.email}`}
+                aria-label={t("deletions.delete_of", { email: request.account.email })}
                 disabled={request.account.id === own.value?.id}
-                title={
-                  request.account.id === own.value?.id ? "Another operator decides on your own account" : undefined
-                }
+                title={request.account.id === own.value?.id ? t("deletions.own") : undefined}
                 onClick={() => setDeciding({ request, grants: true })}
               />
             </div>

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { Invitations, NewLink } from "../../../api/accounts.ts";
-import { count, fullMoment, worth } from "../../format.ts";
+import { fullMoment, worth } from "../../format.ts";
 import { EmailField, PlanField } from "../../parts/account-fields.tsx";
 import { FormDialog } from "../../parts/asking-dialogs.tsx";
 import { FormError, NumberField } from "../../parts/field.tsx";
@@ -12,6 +12,7 @@ import { type Resource, useAction } from "../../resource.ts";
 import { planChoices, sells } from "../../session.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
+import { t } from "../../texts.ts";
 
 const hoursOfDay = 24;
 
@@ -28,11 +29,11 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
     onMade();
   };
   return (
-    <FormDialog title="Invite somebody" submit="Make the link" onSubmit={invite} onClose={onClose}>
+    <FormDialog title={t("invitations.title")} submit={t("invitations.make")} onSubmit={invite} onClose={onClose}>
       <EmailField
         value={email}
         onValue={(value) => setEmail(value.trim())}
-        hint="Leave empty to let the person who opens the link choose"
+        hint={t("invitations.email_hint")}
         isOptional
         hasFocus
       />
@@ -40,7 +41,7 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
       <div class="grid-2">
         {sells.value && (
           <NumberField
-            label="Credit in balance tokens"
+            label={t("invitations.credit")}
             hint={Number.isNaN(credit) ? undefined : worth(credit)}
             min={0}
             step={1}
@@ -49,7 +50,7 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
             onValue={setCredit}
           />
         )}
-        <NumberField label="Days until it expires" min={1} max={90} step={1} required value={days} onValue={setDays} />
+        <NumberField label={t("invitations.days")} min={1} max={90} step={1} required value={days} onValue={setDays} />
       </div>
     </FormDialog>
   );
@@ -57,7 +58,7 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
 
 const MadeDialog = ({ made, onClose }: { made: NewLink; onClose: () => void }): VNode => (
   <FreshInvitation path={made.path} onClose={onClose}>
-    This link makes one account, until {fullMoment(made.expires_at)}.
+    {t("invitations.made", { time: fullMoment(made.expires_at) })}
   </FreshInvitation>
 );
 
@@ -71,19 +72,23 @@ export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | nul
   const withdraw = (id: number): void =>
     void action.run(async () => replace(await post(`/operator/invitations/${id}/withdraw`)));
   return (
-    <Card title="Open invitations">
+    <Card title={t("invitations.open")}>
       <FormError message={action.error} />
       <ul class="item-list">
         {value.invitations.map(({ id, email, plan, credit, expires_at }) => (
           <li key={id}>
             <div class="grow">
-              <p>{email ?? "Anyone with the link"}</p>
+              <p>{email ?? t("invitations.anyone")}</p>
               <p class="quiet small-text">
-                Invitation {id}: plan {plan}
-                {credit > 0 && `, ${count(credit)} balance tokens`}, until {fullMoment(expires_at)}
+                {t("invitations.about", { id: String(id), plan, credit, time: fullMoment(expires_at) })}
               </p>
             </div>
-            <Button caption="Withdraw" class="button small" disabled={action.busy} onClick={() => withdraw(id)} />
+            <Button
+              caption={t("invitations.withdraw")}
+              class="button small"
+              disabled={action.busy}
+              onClick={() => withdraw(id)}
+            />
           </li>
         ))}
       </ul>

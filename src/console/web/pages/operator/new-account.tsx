@@ -9,6 +9,7 @@ import { Secret } from "../../parts/secret.tsx";
 import { post } from "../../request.ts";
 import { planChoices } from "../../session.ts";
 import { Button } from "../../parts/button.tsx";
+import { rich, t } from "../../texts.ts";
 
 export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onMade: () => void }): VNode {
   const [email, setEmail] = useState("");
@@ -18,13 +19,11 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
   const [made, setMade] = useState<CreatedAccount | null>(null);
   if (made !== null) {
     return (
-      <Dialog title="The account was created" onClose={onClose}>
-        <p>
-          The key of <strong>{made.email}</strong> is shown only once:
-        </p>
-        <Secret text={made.api_key} label="Copy the API key" />
+      <Dialog title={t("new_account.made")} onClose={onClose}>
+        <p>{rich("new_account.key", { email: <strong>{made.email}</strong> })}</p>
+        <Secret text={made.api_key} label={t("new_account.copy")} />
         <footer>
-          <Button caption="Done" class="button primary" onClick={onClose} />
+          <Button caption={t("common.done")} class="button primary" onClick={onClose} />
         </footer>
       </Dialog>
     );
@@ -35,19 +34,13 @@ export function NewAccountDialog({ onClose, onMade }: { onClose: () => void; onM
     onMade();
   };
   return (
-    <FormDialog title="New account" submit="Create account" onSubmit={create} onClose={onClose}>
+    <FormDialog title={t("new_account.title")} submit={t("sign_in.create_account")} onSubmit={create} onClose={onClose}>
       <EmailField value={email} onValue={setEmail} hasFocus />
-      <PasswordField
-        value={password}
-        onValue={setPassword}
-        hint="Leave empty for an account that only uses its key"
-        isNew
-        isOptional
-      />
+      <PasswordField value={password} onValue={setPassword} hint={t("new_account.password_hint")} isNew isOptional />
       <PlanField value={plan} onValue={setPlan} />
       <label class="check">
         <input type="checkbox" checked={operator} onChange={(event) => setOperator(event.currentTarget.checked)} />
-        Operator: may see and change every account
+        {t("new_account.operator")}
       </label>
     </FormDialog>
   );

@@ -15,9 +15,10 @@ import { useResource } from "../../resource.ts";
 import { sells } from "../../session.ts";
 import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
+import { t } from "../../texts.ts";
 
-const states = { pending: "Pending", approved: "Approved", declined: "Declined", withdrawn: "Withdrawn" };
-type State = keyof typeof states;
+const states = ["pending", "approved", "declined", "withdrawn"] as const;
+type State = (typeof states)[number];
 type Verdict = "approve" | "decline";
 
 export function RequestsPage(): VNode {
@@ -28,12 +29,14 @@ export function RequestsPage(): VNode {
   const page = useResource(() => get("/operator/requests", { state, after }), `${state} ${after}`);
   return (
     <Page
-      title="Requests"
-      lead={`${sells.value ? "Credit, plan changes" : "Plan changes"} and deletions that accounts request.`}
+      title={t("menu.requests")}
+      lead={t(sells.value ? "requests.lead_sells" : "requests.lead")}
       actions={
         <Choice
-          name="State"
-          options={states}
+          name={t("common.state")}
+          options={
+            Object.fromEntries(states.map((each) => [each, t(`requests.state_${each}`)])) as Record<State, string>
+          }
           chosen={state}
           onChoose={(name) => {
             setCursors([]);
@@ -42,13 +45,11 @@ export function RequestsPage(): VNode {
         />
       }
     >
-      <section class="card flush" aria-label={`Requests, ${state}`}>
+      <section class="card flush" aria-label={t(`requests.state_${state}`)}>
         <Loaded resource={page} lines={6}>
           {({ requests, next }) => (
             <>
-              {requests.length === 0 && (
-                <Empty icon="requests" title={state === "pending" ? "No requests to decide" : `No ${state} requests`} />
-              )}
+              {requests.length === 0 && <Empty icon="requests" title={t(`requests.none_${state}`)} />}
               <ul class="item-list">
                 {requests.map((request) => (
                   <RequestItem
@@ -58,7 +59,7 @@ export function RequestsPage(): VNode {
                   />
                 ))}
               </ul>
-              <Pager label="Pages of requests" cursors={cursors} next={next} onMove={setCursors} />
+              <Pager label={t("requests.pages")} cursors={cursors} next={next} onMove={setCursors} />
             </>
           )}
         </Loaded>
@@ -87,27 +88,27 @@ const RequestItem = ({ request, onDecide }: ItemProps): VNode => (
       </p>
       <p class="quiet small-text">
         <Time at={request.created_at} />
-        {request.note !== "" && <> · “{request.note}”</>}
-        {request.decision_note !== "" && <> · answer: “{request.decision_note}”</>}
+        {request.note !== "" && <> · {t("requests.note", { note: request.note })}</>}
+        {request.decision_note !== "" && <> · {t("requests.answer", { note: request.decision_note })}</>}
       </p>
     </div>
     {request.state === "pending" ? (
       <div class="row">
         <Button
-          caption="Decline"
+          caption={t("requests.decline")}
           class="button small"
-          aria-label={`Decline ${request.account.email}`}
+          aria-label={t("requests.decline_of", { email: request.account.email })}
           onClick={() => onDecide("decline")}
         />
         {request.kind === "deletion" ? (
           <a class="button small" href="/operator/accounts">
-            See accounts
+            {t("requests.see_accounts")}
           </a>
         ) : (
           <Button
-            caption="Approve"
+            caption={t("requests.approve")}
             class="button small primary"
-            aria-label={`Approve ${request.account.email}`}
+            aria-label={t("requests.approve_of", { email: request.account.email })}
             onClick={() => onDecide("approve")}
           />
         )}
@@ -131,13 +132,13 @@ export function DecisionDialog({ request, verdict, onClose, onDecided }: Decisio
   const decide = async (): Promise<void> => {
     const decision = note.trim() === "" ? {} : { note: note.trim() };
     await post(`/operator/requests/${request.id}/${verdict}`, decision);
-    toast(`${request.account.email} was ${approve ? "approved" : "declined"}.`);
+    toast(t(approve ? "requests.was_approved" : "requests.was_declined", { email: request.account.email }));
     onDecided();
   };
   return (
     <FormDialog
-      title={approve ? "Approve this request?" : "Decline this request?"}
-      submit={approve ? "Approve" : "Decline"}
+      title={t(approve ? "requests.approve_ask" : "requests.decline_ask")}
+      submit={t(approve ? "requests.approve" : "requests.decline")}
       kind={approve ? "primary" : "danger"}
       onSubmit={decide}
       onClose={onClose}
@@ -145,12 +146,8 @@ export function DecisionDialog({ request, verdict, onClose, onDecided }: Decisio
       <p>
         <strong>{request.account.email}</strong>: {requestTitle(request)}
       </p>
-      <p class="quiet">
-        {approve
-          ? "It takes effect at once. Make sure first that the payment is settled."
-          : "Nothing changes for the account; it sees that the request was declined."}
-      </p>
-      <LongField label="Note to the account (optional)" rows={2} maxLength={500} value={note} onValue={setNote} />
+      <p class="quiet">{t(approve ? "requests.approve_about" : "requests.decline_about")}</p>
+      <LongField label={t("requests.note_field")} rows={2} maxLength={500} value={note} onValue={setNote} />
     </FormDialog>
   );
 }

@@ -1,7 +1,7 @@
 // The server itself: reloads the configuration, makes backups, and shows the webhooks.
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api/server.ts";
-import { ago, bytes, count, interval, moment, utc } from "../../format.ts";
+import { ago, bytes, moment, shortTime, utc } from "../../format.ts";
 import { AskButton } from "../../parts/asking-dialogs.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -13,16 +13,21 @@ import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { figures, Table } from "../../parts/table.tsx";
+import { rich, t } from "../../texts.ts";
+import { code } from "../../parts/inline.tsx";
 
 /** How often the page asks for the state of a running backup. */
 const refreshMs = 1_000;
+const hourMs = 3_600_000;
+
+const bad = (inner: ComponentChildren): VNode => <span class="badge bad">{inner}</span>;
 
 export function ServerPage(): VNode {
   const server = useResource(() => get("/operator/server"), "server");
   const running = server.value?.backup?.state === "running";
   useEvery(running ? refreshMs : null, server.reload);
   return (
-    <Page title="Server" lead="The active configuration, backups and notices.">
+    <Page title={t("menu.server")} lead={t("server.lead")}>
       <Loaded resource={server} lines={8}>
         {(value) => (
           <div class="stack-large">
@@ -41,33 +46,26 @@ type PartProps = Readonly<{ server: OperatorServer; onChanged: (next: OperatorSe
 function Configuration({ server, onChanged }: PartProps): VNode {
   const { gateway, config_file: file, config_loaded_at: loadedAt } = server;
   return (
-    <section class="card stack" aria-label="Configuration">
-      <h2>Configuration</h2>
+    <section class="card stack" aria-label={t("menu.config")}>
+      <h2>{t("menu.config")}</h2>
       <dl class="facts">
         {gateway !== null && (
-          <Fact name="Gateway" class="break" value={`${gateway}; each gateway has its own configuration`} />
+          <Fact name={t("server.gateway")} class="break" value={t("server.gateway_own", { gateway })} />
         )}
-        <Fact
-          name="File"
-          class="break"
-          value={file === null ? "none: only flags and environment variables" : <code>{file}</code>}
-        />
-        <Fact name="Read" value={<Time at={loadedAt} />} />
+        <Fact name={t("server.file")} class="break" value={file === null ? t("server.no_file") : <code>{file}</code>} />
+        <Fact name={t("server.read")} value={<Time at={loadedAt} />} />
       </dl>
       <div role="status">{server.reload !== null && <ReloadOutcome of={server.reload} />}</div>
       <div>
         <AskButton
-          caption="Reload configuration"
+          caption={t("server.reload")}
           disabled={file === null}
-          title="Reload the configuration?"
-          confirm="Reload"
+          title={t("server.reload_ask")}
+          confirm={t("server.reload_do")}
           danger={false}
           onConfirm={async () => onChanged(await post("/operator/server/reload"))}
         >
-          <p>
-            Settings that can change while the server runs apply at once, to all accounts. The page then names those
-            that need a restart. Answers in progress continue. A file with an error changes nothing.
-          </p>
+          <p>{t("server.reload_about")}</p>
         </AskButton>
       </div>
     </section>
@@ -77,16 +75,17 @@ function Configuration({ server, onChanged }: PartProps): VNode {
 const ReloadOutcome = ({ of }: { of: ReloadResult }): VNode =>
   of.refused !== null ? (
     <div class="stack">
-      <p>
-        <span class="badge bad">Refused</span> Nothing was changed.
-      </p>
+      <p>{rich("server.refused", { badge: bad })}</p>
       <pre class="message">{of.refused}</pre>
     </div>
   ) : (
     <dl class="facts">
-      <Fact name="Changed" value={of.applied.length === 0 ? "nothing" : <Names of={of.applied} look="good" />} />
+      <Fact
+        name={t("server.changed")}
+        value={of.applied.length === 0 ? t("server.changed_nothing") : <Names of={of.applied} look="good" />}
+      />
       {of.needs_restart.length > 0 && (
-        <Fact name="Needs a restart" value={<Names of={of.needs_restart} look="warn" />} />
+        <Fact name={t("server.needs_restart")} value={<Names of={of.needs_restart} look="warn" />} />
       )}
     </dl>
   );
@@ -102,11 +101,9 @@ const Names = ({ of, look }: { of: readonly string[]; look: string }): VNode => 
 );
 
 const DatabaseBackup = (): VNode => (
-  <section class="card stack" aria-label="Backup">
-    <h2>Backup</h2>
-    <p class="quiet small-text">
-      The ledger is in PostgreSQL: <code>pg_dump</code> or continuous archiving backs it up.
-    </p>
+  <section class="card stack" aria-label={t("server.backup")}>
+    <h2>{t("server.backup")}</h2>
+    <p class="quiet small-text">{rich("server.backup_postgres", { code })}</p>
   </section>
 );
 
@@ -116,22 +113,23 @@ function Backup({ server, onChanged }: PartProps): VNode {
   const running = backup?.state === "running";
   const make = (): void => void action.run(async () => onChanged(await post("/operator/server/backup")));
   return (
-    <section class="card stack" aria-label="Backup">
-      <h2>Backup</h2>
-      <p class="quiet small-text">
-        Copies the ledger with all accounts, balances and usage to a new file in <code>{server.backup_folder}</code>,
-        and checks the copy. Requests continue meanwhile.
-      </p>
+    <section class="card stack" aria-label={t("server.backup")}>
+      <h2>{t("server.backup")}</h2>
+      <p class="quiet small-text">{rich("server.backup_about", { folder: <code>{server.backup_folder}</code> })}</p>
       <p class="quiet small-text">
         <Schedule of={server.backup_schedule} />
       </p>
       {server.disk_free_bytes !== null && (
-        <p class="quiet small-text">{bytes(server.disk_free_bytes)} free on the disk of the ledger.</p>
+        <p class="quiet small-text">{t("server.disk_free", { size: bytes(server.disk_free_bytes) })}</p>
       )}
       <div role="status">{backup !== null && <BackupOutcome of={backup} />}</div>
       <FormError message={action.error} />
       <div>
-        <Button caption={running ? "Making a backup…" : "Make a backup"} busy={running || action.busy} onClick={make} />
+        <Button
+          caption={t(running ? "server.backup_running" : "server.backup_make")}
+          busy={running || action.busy}
+          onClick={make}
+        />
       </div>
       {server.backups.length > 0 && <Files files={server.backups} />}
     </section>
@@ -140,18 +138,13 @@ function Backup({ server, onChanged }: PartProps): VNode {
 
 const Schedule = ({ of }: { of: OperatorServer["backup_schedule"] }): VNode =>
   of === null ? (
-    <>
-      There are no automatic backups. To schedule them, set <code>every_hours</code> in <code>[backups]</code> of the
-      configuration.
-    </>
+    <>{rich("server.schedule_none", { code })}</>
   ) : (
-    <>
-      The server makes one every {interval(of.every_ms)} and keeps the last {count(of.keep)}.
-    </>
+    <>{t("server.schedule", { hours: of.every_ms / hourMs, keep: of.keep })}</>
   );
 
 const Files = ({ files }: { files: readonly BackupFile[] }): VNode => (
-  <Table caption="Backups in the folder, newest first" columns={["File", "Made", ...figures("Size")]}>
+  <Table caption={t("server.backups")} columns={[t("server.file"), t("common.made"), ...figures(t("common.size"))]}>
     {files.map(({ file, bytes: size, made_at: madeAt }) => (
       <tr key={file}>
         <td class="break">
@@ -167,9 +160,9 @@ const Files = ({ files }: { files: readonly BackupFile[] }): VNode => (
 );
 
 const looks = {
-  running: ["", "Running"],
-  done: ["good", "Done, and every page checked"],
-  failed: ["bad", "Failed"],
+  running: ["", "server.state_running"],
+  done: ["good", "server.state_done"],
+  failed: ["bad", "server.state_failed"],
 } as const;
 
 function BackupOutcome({ of }: { of: BackupResult }): VNode {
@@ -177,13 +170,13 @@ function BackupOutcome({ of }: { of: BackupResult }): VNode {
   return (
     <div class="stack">
       <dl class="facts">
-        <Fact name="Last backup" value={<span class={`badge ${look}`}>{words}</span>} />
-        <Fact name="File" class="break" value={<code>{of.file}</code>} />
-        <Fact name="Started" title={utc(of.started_at)} value={ago(of.started_at)} />
+        <Fact name={t("server.last_backup")} value={<span class={`badge ${look}`}>{t(words)}</span>} />
+        <Fact name={t("server.file")} class="break" value={<code>{of.file}</code>} />
+        <Fact name={t("server.started")} title={utc(of.started_at)} value={ago(of.started_at)} />
         {of.state === "done" && (
           <>
-            <Fact name="Size" class="number" value={bytes(of.bytes)} />
-            <Fact name="Took" class="number" value={`${count(of.duration_ms)} ms`} />
+            <Fact name={t("common.size")} class="number" value={bytes(of.bytes)} />
+            <Fact name={t("server.took")} class="number" value={shortTime(of.duration_ms)} />
           </>
         )}
       </dl>

@@ -2,23 +2,22 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { ConsoleWebhook, WebhookTest } from "../../../api/server.ts";
-import { ago, count, utc } from "../../format.ts";
+import { ago, utc } from "../../format.ts";
 import { FormError } from "../../parts/field.tsx";
 import { post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
 import { Button } from "../../parts/button.tsx";
 import { Fact } from "../../parts/fact.tsx";
+import { rich, t } from "../../texts.ts";
+import { code } from "../../parts/inline.tsx";
 
 type Props = Readonly<{ webhooks: readonly ConsoleWebhook[]; onTested: () => void }>;
 
 export const Webhooks = ({ webhooks, onTested }: Props): VNode => (
-  <section class="card stack" aria-label="Notices">
-    <h2>Notices</h2>
+  <section class="card stack" aria-label={t("webhooks.notices")}>
+    <h2>{t("webhooks.notices")}</h2>
     {webhooks.length === 0 ? (
-      <p class="quiet small-text">
-        No notices are sent when a node goes down, a balance runs low or a backup fails. To send them, add{" "}
-        <code>[[webhooks]]</code> to the configuration.
-      </p>
+      <p class="quiet small-text">{rich("webhooks.none", { code })}</p>
     ) : (
       webhooks.map((webhook) => <Webhook key={webhook.name} webhook={webhook} onTested={onTested} />)
     )}
@@ -39,40 +38,37 @@ function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTe
     <article class="stack" aria-label={name}>
       <div class="row spread">
         <h3 class="break">{name}</h3>
-        <Button caption={action.busy ? "Testing…" : "Test"} class="button small" busy={action.busy} onClick={test} />
+        <Button
+          caption={t(action.busy ? "webhooks.testing" : "webhooks.test")}
+          class="button small"
+          busy={action.busy}
+          onClick={test}
+        />
       </div>
       <div role="status">
         {tested !== null &&
           (tested.problem === null ? (
-            <p>
-              <span class="badge good">delivered</span> The webhook accepted the notice.
-            </p>
+            <p>{rich("webhooks.delivered", { badge: (inner) => <span class="badge good">{inner}</span> })}</p>
           ) : (
             <p>
-              <span class="badge bad">failed</span> {tested.problem}.
+              <span class="badge bad">{t("webhooks.failed")}</span> {tested.problem}.
             </p>
           ))}
       </div>
       <FormError message={action.error} />
       <dl class="facts">
-        <Fact name="Host" class="break">
+        <Fact name={t("webhooks.host")} class="break">
           <code>{host}</code>
-          <span class="quiet">
-            {" "}
-            · {format}, {signed ? "signed" : "not signed"}
-          </span>
+          <span class="quiet"> · {t(signed ? "webhooks.signed" : "webhooks.not_signed", { format })}</span>
         </Fact>
-        <Fact name="Events" class="break" value={events.join(", ")} />
-        <Fact name="Since server start">
-          {count(sent)} sent, {count(failed)} failed attempts, {count(dropped)} given up
-          {waiting > 0 && <>, {count(waiting)} pending</>}
-        </Fact>
+        <Fact name={t("webhooks.events")} class="break" value={events.join(", ")} />
+        <Fact name={t("webhooks.since_start")} value={t("webhooks.counts", { sent, failed, dropped, waiting })} />
         <Fact
-          name="Last sent"
+          name={t("webhooks.last_sent")}
           title={lastSentAt === null ? undefined : utc(lastSentAt)}
           value={lastSentAt === null ? "–" : ago(lastSentAt)}
         />
-        {webhook.problem !== null && <Fact name="Last problem" class="break" value={webhook.problem} />}
+        {webhook.problem !== null && <Fact name={t("webhooks.last_problem")} class="break" value={webhook.problem} />}
       </dl>
     </article>
   );

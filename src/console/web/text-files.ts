@@ -1,0 +1,29 @@
+// Where the texts of a language lie, and who has asked for them.
+import { language } from "./language.ts";
+
+/** What everybody sees, and what operators alone see. */
+export type TextPart = "people" | "operators";
+export type Texts = Readonly<Record<string, string>>;
+
+declare global {
+  interface Window {
+    /** The first script and the app are bundled apart and share this alone. */
+    tollgateTexts?: Partial<Record<TextPart, Promise<Texts>>>;
+  }
+}
+
+/** One request for each part; one that failed is made again. The page names the files, whose names hold a hash. */
+export function requestTexts(part: TextPart): Promise<Texts> {
+  const requested = (window.tollgateTexts ??= {});
+  return (requested[part] ??= load(part).catch((error: unknown) => {
+    delete requested[part];
+    throw error;
+  }));
+}
+
+async function load(part: TextPart): Promise<Texts> {
+  const path = document.querySelector<HTMLMetaElement>(`meta[name="texts-${language}-${part}"]`)!.content;
+  const response = await fetch(path);
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  return (await response.json()) as Texts;
+}

@@ -1,5 +1,6 @@
 // What the usage page asks for. An account may have millions of replies, so the implementation keeps an index of its
 // own.
+import type { UsageSplit } from "../core/over-time.ts";
 import type { ReportAsked, ReportPart } from "../core/report.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
@@ -73,9 +74,6 @@ export type UsageSummary = Readonly<{
 
 /** All accounts together. */
 export const everyAccount: AccountId = 0;
-
-export const usageSplits = ["model", "key", "endpoint", "end_user", "account"] as const;
-export type UsageSplit = (typeof usageSplits)[number];
 
 /** What is summed up over time, and by what. A step of days begins with a day in UTC, as do `from` and `until` then. */
 export type UsageAsked = Readonly<{

@@ -1,5 +1,6 @@
 // What happened on a server in a minute: counts and two histograms of durations, in total and for each model, node,
 // account and key. The console's charts are made from it.
+import type { RangeName } from "./over-time.ts";
 import { dayMs, hourMs } from "./units.ts";
 import type { Ms } from "./types.ts";
 
@@ -62,15 +63,14 @@ export const minuteMs = 60_000;
 export type Span = Readonly<{ from: Ms; until: Ms; stepMs: Ms }>;
 
 /** The charts' ranges. All are kept in minutes for a day and in hours and days for 91. */
-export const activityRanges = {
+const activityRanges = {
   "1h": hourMs,
   "24h": dayMs,
   "7d": 7 * dayMs,
   "30d": 30 * dayMs,
   "90d": 90 * dayMs,
   "1y": 52 * 7 * dayMs,
-} as const;
-export type ActivityRange = keyof typeof activityRanges;
+} as const satisfies Readonly<Record<RangeName, Ms>>;
 
 /** No more than a hundred steps of a length that people know. */
 export const stepOf = (ms: Ms): Ms =>
@@ -78,7 +78,7 @@ export const stepOf = (ms: Ms): Ms =>
   7 * dayMs * Math.ceil(ms / (100 * 7 * dayMs));
 
 /** As long as the range, up to the end of the step that `now` is in; days are those of UTC. */
-export function spanOf(range: ActivityRange, now: Ms): Span {
+export function spanOf(range: RangeName, now: Ms): Span {
   const ms = activityRanges[range];
   const stepMs = stepOf(ms);
   const end = Math.min(stepMs, dayMs); // of weeks the last one ends today

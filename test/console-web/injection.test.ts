@@ -584,6 +584,7 @@ const figures: ActivityFigures = {
 const overTime: OverTime = {
   from: time,
   until: "2026-11-11T00:00:00.000Z",
+  range: "30d",
   step_ms: 3_600_000,
   total: sum,
   before: sum,

@@ -1,17 +1,18 @@
 // What was used over time: people's own, and for operators that of all accounts or of one.
 import { type Static, Type } from "@sinclair/typebox";
-import { activityRanges, type ActivityRange } from "../../core/activity.ts";
-import { usageSplits } from "../../account/usage-queries.ts";
+import { rangeNames, usageSplits } from "../../core/over-time.ts";
 import { closed, count, nullable, oneOf, time } from "./shapes.ts";
 import { UsageFilter, UsageSum } from "./usage.ts";
 
 const { text: _, ...filter } = UsageFilter.properties;
 
+const range = () => oneOf(rangeNames);
+
 export const OverTimeQuery = Type.Object(
   {
     ...filter,
-    /** Up to now; 30 days unless `from` or `to` say otherwise. */
-    range: Type.Optional(oneOf(Object.keys(activityRanges) as ActivityRange[])),
+    /** Up to now. Absent, where `from` and `to` are: 30 days, or fewer where there was nothing before. */
+    range: Type.Optional(range()),
     /** Each gets a series of its own. */
     by: Type.Optional(oneOf([...usageSplits, "node"])),
     /** An e-mail address or a team, or "*": all. Absent: the own one, which others than operators and admins always get. */
@@ -55,6 +56,8 @@ export const OverTime = Type.Object({
   /** When the first step begins. */
   from: time(),
   until: time(),
+  /** Null: it is the time from `from` to `to`. */
+  range: nullable(range()),
   step_ms: count(),
   total: UsageSum,
   /** The same time before. */

@@ -11,6 +11,7 @@ import {
   spanOf,
   stepsOf,
 } from "../../core/activity.ts";
+import type { RangeName } from "../../core/over-time.ts";
 import { dayMs } from "../../core/units.ts";
 import { type RefusalName, refusals } from "../../core/refusals.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
@@ -47,10 +48,21 @@ export function overTimeRoute({ activity, usage, office, clock }: Parts): Route 
     });
     if (isFailure(subject)) return subject;
     const asked = { account: subject.id, by, filter: ownFilter(filter) };
-    return shown(asked, span);
+    if (subject.id === everyAccount && by === "end_user")
+      return fail("invalid_request", "by end_user needs an account.");
+    const answer = await shown(asked, span);
+    if (filter.from !== null || filter.to !== null) return { ...answer, range: null };
+    if (range !== undefined) return { ...answer, range };
+    // Who began today sees hours, and not a month of nothing.
+    const first =
+      answer.series[0]?.requests.findIndex((_, at) => answer.series.some(({ requests }) => requests[at]! > 0)) ?? 0;
+    const closer = first === 29 ? "24h" : first > 22 ? "7d" : null;
+    return closer === null
+      ? { ...answer, range: "30d" as const }
+      : { ...(await shown(asked, spanOf(closer, clock.wall()))), range: closer };
   });
 
-  async function shown(asked: Asked, span: Span): Promise<OverTime> {
+  async function shown(asked: Asked, span: Span): Promise<Omit<OverTime, "range">> {
     const { account, by, filter } = asked;
     const isOfAll = account === everyAccount;
     const of = { account, filter, by: by === "node" ? ("model" as const) : by };
@@ -142,11 +154,7 @@ const ownFilter = ({ model, endpoint, key, endUser = null }: Exclude<ReturnType<
   endUser,
 });
 
-function spanIn(
-  { from, to }: Readonly<{ from: Ms | null; to: Ms | null }>,
-  range: NonNullable<OverTimeQuery["range"]>,
-  now: Ms,
-): Span | Failure {
+function spanIn({ from, to }: Readonly<{ from: Ms | null; to: Ms | null }>, range: RangeName, now: Ms): Span | Failure {
   const usual = spanOf(range, now);
   if (from === null && to === null) return usual;
   const end = to ?? usual.until;

@@ -1,6 +1,7 @@
 // Sums of what was served by steps of time, as both stores ask for them: those with the most each by its name, and the rest of
 // them as one.
-import { everyAccount, type UsageAsked, type UsageSplit } from "../../account/usage-queries.ts";
+import { everyAccount, type UsageAsked } from "../../account/usage-queries.ts";
+import type { UsageSplit } from "../../core/over-time.ts";
 import { dayMs } from "../../core/units.ts";
 import { type Question, statement, type Value } from "../questions.ts";
 import { type ServedAsked, servedParts } from "./served-parts.ts";

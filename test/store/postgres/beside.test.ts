@@ -5,13 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type ActivityRow,
-  activityRanges,
-  type ActivityRange,
-  activitySplits,
-  spanOf,
-} from "../../../src/core/activity.ts";
+import { type ActivityRow, activitySplits, spanOf } from "../../../src/core/activity.ts";
+import { rangeNames } from "../../../src/core/over-time.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { refuse } from "../../../src/core/refusals.ts";
 import { ActivityTables } from "../../../src/store/activity/activity-tables.ts";
@@ -92,7 +87,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
         await file.add(rows, now);
         await Promise.all([one.add(rows.slice(0, 25), now), other.add(rows.slice(25), now)]);
       }
-      for (const range of Object.keys(activityRanges) as ActivityRange[]) {
+      for (const range of rangeNames) {
         const span = spanOf(range, now);
         for (const split of activitySplits) {
           for (const name of [null, "a"]) {

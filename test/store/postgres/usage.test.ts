@@ -10,8 +10,8 @@ import {
   type UsageFilter,
   type UsagePlace,
   type UsageQueries,
-  usageSplits,
 } from "../../../src/account/usage-queries.ts";
+import { usageSplits } from "../../../src/core/over-time.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { reportGroups } from "../../../src/core/report-columns.ts";

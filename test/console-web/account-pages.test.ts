@@ -117,9 +117,10 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       const { page } = visit;
       await page.getByLabel("Endpoint").selectOption("/v1/messages");
       await page.getByText("Clear filters").waitFor();
-      await expectEventually(() => page.locator("tbody tr").count(), 1);
+      const requests = page.getByRole("region", { name: "Requests" });
+      await expectEventually(() => requests.locator("tbody tr").count(), 1);
       expect(page.url()).toContain("endpoint=%2Fv1%2Fmessages");
-      await page.locator("tbody tr button").first().click();
+      await requests.locator("tbody tr button").first().click();
       const row = (await gateway.usage(email)).find(({ endpoint }) => endpoint === "/v1/messages");
       await page
         .getByRole("dialog")
@@ -128,7 +129,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Clear filters" }).click();
-      await expectEventually(() => page.locator("tbody tr").count(), 3);
+      await expectEventually(() => requests.locator("tbody tr").count(), 3);
 
       const [download] = await Promise.all([
         page.waitForEvent("download"),

@@ -77,7 +77,7 @@ describe("texts", () => {
 
 /** Attributes that people see or hear. Components of ours have others; what is none is `class`, `kind` or an address. */
 const codeAttributes =
-  /^(?:class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
+  /^(?:class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|text-anchor|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
 
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>
@@ -144,7 +144,6 @@ const unconverted = new Set<string>([
   "pages/named-keys.tsx",
   "pages/operator/account-sheet.tsx",
   "pages/operator/accounts.tsx",
-  "pages/operator/activity.tsx",
   "pages/operator/audit.tsx",
   "pages/operator/batches.tsx",
   "pages/operator/config.tsx",
@@ -154,7 +153,6 @@ const unconverted = new Set<string>([
   "pages/operator/line.tsx",
   "pages/operator/log.tsx",
   "pages/operator/nodes.tsx",
-  "pages/overview.tsx",
   "pages/own-deletion.tsx",
   "pages/plan.tsx",
   "pages/playground/chat-completions.ts",
@@ -173,18 +171,15 @@ const unconverted = new Set<string>([
   "pages/quick-start.tsx",
   "pages/reports.tsx",
   "pages/team.tsx",
-  "pages/usage.tsx",
   "palette/chapters.ts",
   "palette/door.tsx",
   "palette/items.ts",
   "palette/palette.tsx",
   "parts/asking-dialogs.tsx",
-  "parts/chart-frame.tsx",
   "parts/code-block.tsx",
   "parts/copy-button.tsx",
   "parts/dialog.tsx",
   "parts/markdown.tsx",
-  "parts/meter.tsx",
   "parts/model-table.tsx",
   "parts/pager.tsx",
   "parts/phases.tsx",
@@ -192,9 +187,6 @@ const unconverted = new Set<string>([
   "parts/purchase-request.tsx",
   "parts/secret.tsx",
   "parts/table.tsx",
-  "parts/time-chart.tsx",
   "parts/toasts.tsx",
-  "parts/usage-chart.tsx",
-  "parts/usage-table.tsx",
   "request.ts",
 ]);

@@ -17,7 +17,6 @@ import { csvHead, csvLineOf } from "../csv.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { privateHeaders } from "../reply.ts";
-import { overTimeRoute } from "./over-time-route.ts";
 import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
@@ -33,8 +32,6 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
 
   return [
     route("GET /usage", ({ visitor: { account }, query }) => usagePage(parts, account.id, query)),
-
-    overTimeRoute(parts),
 
     route("GET /usage/summary", async ({ visitor: { account } }) => {
       const fromDay = dayOf(clock.wall()) - (summaryDays - 1);

@@ -14,8 +14,7 @@ import { useResource } from "../resource.ts";
 import { isFreeOfCharge, numbers, sells, session } from "../session.ts";
 import { Fact } from "../parts/fact.tsx";
 import { Card } from "../parts/card.tsx";
-import { RecentUse } from "../parts/over-time.tsx";
-import { rich, t, type TextKey } from "../texts.ts";
+import { rich, t } from "../texts.ts";
 
 export function OverviewPage(): VNode {
   const overview = useResource(() => get("/overview"), "overview");
@@ -46,7 +45,7 @@ export function OverviewPage(): VNode {
           <div class="stack-large">
             <Balance of={numbers.value ?? value.numbers} />
             <Limits of={numbers.value ?? value.numbers} spend={value.spend} />
-            <RecentUse />
+            <Recent />
             <LastRequests rows={value.last_requests} />
           </div>
         )}
@@ -122,25 +121,42 @@ const Limits = ({ of, spend }: { of: AccountNumbers; spend: Overview["spend"] })
         <p class="quiet small-text">{t("overview.spent_30", { amount: dollars(spend.days30_usd) })}</p>
       </div>
     )}
-    <LimitCard name={t("overview.coder_calls")} limit={of.coder_calls} renews="overview.new_window" />
-    <LimitCard name={t("overview.searches")} limit={of.searches} renews="overview.renews" />
+    <LimitCard name={t("overview.coder_calls")} limit={of.coder_calls} isWindow />
+    <LimitCard name={t("overview.searches")} limit={of.searches} />
   </section>
 );
 
-type LimitCardProps = Readonly<{ name: string; limit: AccountNumbers["searches"]; renews: TextKey }>;
+type LimitCardProps = Readonly<{ name: string; limit: AccountNumbers["searches"]; isWindow?: boolean }>;
 
 /** Nothing for an unlimited or missing quota. */
-function LimitCard({ name, limit: { left, limit, renews_at }, renews }: LimitCardProps): VNode | null {
+function LimitCard({ name, limit: { left, limit, renews_at }, isWindow }: LimitCardProps): VNode | null {
   if (left === null || limit === null || limit === 0) return null;
   return (
     <div class="card">
-      <LeftMeter name={name} left={left} of={limit} about={rich(renews, { time: <Countdown to={renews_at} /> })} />
+      <LeftMeter
+        name={name}
+        left={left}
+        of={limit}
+        about={rich(isWindow ? "overview.new_window" : "overview.renews", { time: <Countdown to={renews_at} /> })}
+      />
     </div>
   );
 }
 
+/** What was used, once the chart is there: it is not part of the first load. */
+function Recent(): VNode {
+  const chart = useResource(async () => (await import("../parts/over-time.tsx")).RecentUse, "chart");
+  return (
+    <section class="card recent-use">
+      <Loaded resource={chart} lines={8}>
+        {(RecentUse) => <RecentUse />}
+      </Loaded>
+    </section>
+  );
+}
+
 const LastRequests = ({ rows }: { rows: Overview["last_requests"] }): VNode => (
-  <Card title={t("overview.last")} side={rows.length > 0 && <a href="/usage">{t("over_time.all_use")}</a>}>
+  <Card title={t("overview.last")} side={rows.length > 0 && <a href="/usage">{t("overview.all_requests")}</a>}>
     {rows.length === 0 ? (
       <Empty icon="bolt" title={t("usage.none")}>
         {rich("overview.none_about", {

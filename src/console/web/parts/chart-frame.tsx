@@ -42,14 +42,71 @@ type ChartFrameProps = Readonly<{
 export function ChartFrame(props: ChartFrameProps): VNode {
   const { label, height, left, steps, most, axisText, ticks, tickText, draw, tip, status, legend, onZoom } = props;
   const [frame, width] = useWidth();
+  const stepWidth = Math.max(0, width - left) / Math.max(1, steps);
+  const { shown, begun, ends, handlers } = useSelection({ left, steps, stepWidth, onZoom });
+  const x = (step: number): number => left + step * stepWidth;
+  const y = (value: number): number => top + (height - top - bottom) * (1 - value / most);
+  return (
+    <>
+      <div
+        ref={frame}
+        class="chart"
+        role="group"
+        tabIndex={0}
+        aria-label={t(onZoom === undefined ? "chart.keys" : "chart.keys_zoom", { label })}
+        {...handlers}
+      >
+        <svg height={height} viewBox={`0 0 ${Math.max(1, width)} ${height}`} aria-hidden="true">
+          {[0, most / 2, most].map((value) => (
+            <GridLine key={value} left={left} width={width} y={y(value)} text={axisText(value)} />
+          ))}
+          {shown !== null && (
+            <rect
+              class={begun === null ? "chosen" : "chosen selected"}
+              x={x(ends[0])}
+              y={top}
+              width={stepWidth * (ends[1] - ends[0] + 1)}
+              height={height - top - bottom}
+            />
+          )}
+          {width > left && draw({ stepWidth, x, y })}
+          {ticks(width).map((step) => (
+            <text
+              key={step}
+              class="axis"
+              x={step === steps - 1 ? width : x(step + 0.5)}
+              y={height - 6}
+              text-anchor={step === steps - 1 ? "end" : "middle"}
+            >
+              {tickText(step)}
+            </text>
+          ))}
+        </svg>
+        {shown !== null && (
+          <div class="chart-tip" style={{ left: `${tipLeft(x(shown), stepWidth, width)}px` }} aria-hidden="true">
+            {tip(shown)}
+          </div>
+        )}
+        <p class="for-readers" role="status">
+          {shown !== null && begun !== null && begun !== shown
+            ? t("chart.selected", { from: tickText(ends[0]), to: tickText(ends[1]) })
+            : shown !== null && status(shown)}
+        </p>
+      </div>
+      <Legend names={legend} />
+    </>
+  );
+}
+
+type Selecting = Pick<ChartFrameProps, "left" | "steps" | "onZoom"> & Readonly<{ stepWidth: number }>;
+
+/** The step that is chosen, and those that are selected up to it. */
+function useSelection({ left, steps, stepWidth, onZoom }: Selecting) {
   const [chosen, setChosen] = useState<number | null>(null);
   /** Where a selection began; a ref as well, since events may come faster than drawings. */
   const [begun, setBegun] = useState<number | null>(null);
   const anchor = useRef<number | null>(null);
   const begin = (step: number | null): void => setBegun((anchor.current = step));
-  const stepWidth = Math.max(0, width - left) / Math.max(1, steps);
-  const x = (step: number): number => left + step * stepWidth;
-  const y = (value: number): number => top + (height - top - bottom) * (1 - value / most);
   const shown = chosen !== null && chosen < steps ? chosen : null;
   const ends = [shown ?? 0, begun ?? shown ?? 0].sort((one, other) => one - other) as [number, number];
   const clamped = (step: number): number => Math.min(steps - 1, Math.max(0, step));
@@ -99,64 +156,22 @@ export function ChartFrame(props: ChartFrameProps): VNode {
     begin(null);
     setChosen(null);
   };
-  return (
-    <>
-      <div
-        ref={frame}
-        class="chart"
-        role="group"
-        tabIndex={0}
-        aria-label={t(onZoom === undefined ? "chart.keys" : "chart.keys_zoom", { label })}
-        onKeyDown={onKeyDown}
-        onBlur={onGone}
-        onPointerDown={onPointerDown}
-        onPointerMove={onPointerMove}
-        onPointerUp={onPointerUp}
-        onPointerCancel={onGone}
-        // A finger that is lifted leaves the figures that it asked for.
-        onPointerLeave={({ pointerType }) => pointerType !== "touch" && onGone()}
-        onDblClick={() => shown !== null && zoom(shown, shown)}
-      >
-        <svg height={height} viewBox={`0 0 ${Math.max(1, width)} ${height}`} aria-hidden="true">
-          {[0, most / 2, most].map((value) => (
-            <GridLine key={value} left={left} width={width} y={y(value)} text={axisText(value)} />
-          ))}
-          {shown !== null && (
-            <rect
-              class={begun === null ? "chosen" : "chosen selected"}
-              x={x(ends[0])}
-              y={top}
-              width={stepWidth * (ends[1] - ends[0] + 1)}
-              height={height - top - bottom}
-            />
-          )}
-          {width > left && draw({ stepWidth, x, y })}
-          {ticks(width).map((step) => (
-            <text
-              key={step}
-              class="axis"
-              x={step === steps - 1 ? width : x(step + 0.5)}
-              y={height - 6}
-              text-anchor={step === steps - 1 ? "end" : "middle"}
-            >
-              {tickText(step)}
-            </text>
-          ))}
-        </svg>
-        {shown !== null && (
-          <div class="chart-tip" style={{ left: `${tipLeft(x(shown), stepWidth, width)}px` }} aria-hidden="true">
-            {tip(shown)}
-          </div>
-        )}
-        <p class="for-readers" role="status">
-          {shown !== null && begun !== null && begun !== shown
-            ? t("chart.selected", { from: tickText(ends[0]), to: tickText(ends[1]) })
-            : shown !== null && status(shown)}
-        </p>
-      </div>
-      <Legend names={legend} />
-    </>
-  );
+  return {
+    shown,
+    begun,
+    ends,
+    handlers: {
+      onKeyDown,
+      onBlur: onGone,
+      onPointerDown,
+      onPointerMove,
+      onPointerUp,
+      onPointerCancel: onGone,
+      // A finger that is lifted leaves the figures that it asked for.
+      onPointerLeave: ({ pointerType }: PointerEvent) => pointerType !== "touch" && onGone(),
+      onDblClick: () => shown !== null && zoom(shown, shown),
+    },
+  };
 }
 
 type PointerIn = Readonly<{ clientX: number; button: number; pointerId: number; currentTarget: HTMLElement }>;

@@ -50,7 +50,8 @@ export function Left({ summary }: { summary: UsageSummary }): VNode | null {
         name={t("left.month")}
         value={spent && (sells.value ? dollars(spent.cost_usd) : count(spent.billed_tokens))}
       >
-        {spent &&
+        {spent !== null &&
+          spent.billed_tokens > 0 &&
           t("left.month_pace", {
             amount: amount(Math.round((spent.billed_tokens * wholeMonth) / passed)),
             day: date(ends.getTime() - 1),

@@ -3,7 +3,7 @@
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
 import { rangeNames } from "../../../core/over-time.ts";
 import type { ActivityFigures, OverTime as Answer } from "../../api/over-time.ts";
-import { change, compact, count, date, dollars, fullMoment, share, shortTime, worth } from "../format.ts";
+import { change, compact, count, date, dayAndTime, dollars, share, shortTime, worth } from "../format.ts";
 import {
   type AskedOverTime,
   askedIn,
@@ -52,6 +52,11 @@ export function OverTime({ account = "", splits, children, below }: OverTimeProp
   };
   const answer = useResource(() => get("/over-time", query), search(query));
   useEvery(refreshMs, () => document.visibilityState === "visible" && filters.to === "" && answer.reload());
+  const shownDay = (end: "from" | "to"): string => {
+    if (filters[end] !== "" || answer.value === null) return filters[end].slice(0, 10);
+    const { from, until } = answer.value;
+    return new Date(end === "from" ? from : Date.parse(until) - 1).toISOString().slice(0, 10);
+  };
   const chosen = isZoomed() ? null : (range ?? answer.value?.range ?? "30d");
   return (
     <div class="stack-large over-time">
@@ -67,7 +72,7 @@ export function OverTime({ account = "", splits, children, below }: OverTimeProp
             {t(`over_time.${end}`)}{" "}
             <input
               type="date"
-              value={filters[end].slice(0, 10)}
+              value={shownDay(end)}
               onChange={({ currentTarget }) => changeQuery({ [end]: currentTarget.value })}
             />
           </label>
@@ -100,11 +105,11 @@ const named = <Word extends string>(words: readonly Word[], nameOf: (word: Word)
 export function RecentUse(): VNode {
   const answer = useResource(() => get("/over-time"), "recent");
   return (
-    <Card
-      title={t("over_time.recent", { range: t(`over_time.range_${answer.value?.range ?? "30d"}`) })}
-      class="card"
-      side={<a href="/usage">{t("over_time.all_use")}</a>}
-    >
+    <>
+      <header>
+        <h2>{t("over_time.recent", { range: t(`over_time.range_${answer.value?.range ?? "30d"}`) })}</h2>
+        <a href="/usage">{t("over_time.all_use")}</a>
+      </header>
       <Loaded resource={answer} lines={7}>
         {(value) =>
           value.total.requests === 0 ? (
@@ -112,14 +117,15 @@ export function RecentUse(): VNode {
           ) : (
             <>
               <p class="quiet chart-summary">{summaryOf(value)}</p>
-              <Chart answer={value} by="model" measure="tokens" />
+              <Chart {...usual} answer={value} />
             </>
           )
         }
       </Loaded>
-    </Card>
+    </>
   );
 }
+const usual = { by: "model", measure: "tokens" } as const;
 
 /** What the sums are limited to; a click takes it away. */
 function Chips({ asked: { filters, account } }: { asked: AskedOverTime }): VNode | null {
@@ -158,7 +164,7 @@ function tilesOf({ total, before, course }: Answer, by: Split): Partial<Record<M
     tokens: {
       value: compact(total.input + total.output),
       change: change(total.input + total.output, before.input + before.output),
-      about: t("over_time.tokens_about", { input: total.input, cached: total.cached_input, output: total.output }),
+      about: t("over_time.tokens_about", { input: compact(total.input), output: compact(total.output) }),
     },
     requests: {
       value: count(total.requests),
@@ -170,17 +176,17 @@ function tilesOf({ total, before, course }: Answer, by: Split): Partial<Record<M
         cost: {
           value: sells.value ? dollars(total.cost_usd) : compact(total.billed_tokens),
           change: change(total.billed_tokens, before.billed_tokens),
-          about: t("over_time.cost_about", { tokens: total.billed_tokens }),
+          about: t("over_time.cost_about", { tokens: compact(total.billed_tokens) }),
         },
       }),
     ...(counted !== undefined && {
       wait: {
-        value: bothTimes(counted.wait_p95_ms[0], counted.wait_p50_ms[0]),
-        about: t("over_time.percentiles"),
+        value: oneTime(counted.wait_p50_ms[0]),
+        about: t("over_time.p95", { time: oneTime(counted.wait_p95_ms[0]) }),
       },
       first_token: {
-        value: bothTimes(counted.first_token_p95_ms[0], counted.first_token_p50_ms[0]),
-        about: t("over_time.percentiles"),
+        value: oneTime(counted.first_token_p50_ms[0]),
+        about: t("over_time.p95", { time: oneTime(counted.first_token_p95_ms[0]) }),
       },
       failed: {
         value: count(bad),
@@ -200,7 +206,7 @@ const nameOfMeasure = (measure: Measure): string =>
 function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; asked: AskedOverTime }): VNode {
   const { total, course, step_ms: stepMs } = answer;
   const tiles = tilesOf(answer, by);
-  const measure = tiles[wanted] === undefined ? "tokens" : wanted;
+  const measure = tiles[wanted] === undefined ? usual.measure : wanted;
   const counted = course?.total.requests[0] ?? 0;
   return (
     <>
@@ -214,7 +220,7 @@ function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; ask
                 type="button"
                 class="card"
                 aria-pressed={each === measure}
-                onClick={() => changeQuery({ show: each === "tokens" ? null : each }, { replace: true })}
+                onClick={() => changeQuery({ show: each === usual.measure ? null : each }, { replace: true })}
               >
                 <span class="figure-name">{nameOfMeasure(each)}</span>
                 <span class="figure">
@@ -227,35 +233,47 @@ function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; ask
           );
         })}
       </div>
-      <Card title={titleOf(measure, by)} class="card" side={<span class="quiet small-text">{zoneOf(stepMs)}</span>}>
-        <p class="quiet chart-summary">{summaryOf(answer)}</p>
+      <Card
+        title={titleOf(measure, by, answer)}
+        class="card"
+        side={<span class="quiet small-text">{zoneOf(stepMs)}</span>}
+      >
         {total.requests === 0 && counted === 0 ? (
           <Nothing isFirst={answer.before.requests === 0 && !isZoomed()} />
         ) : (
-          <Chart
-            answer={answer}
-            by={by}
-            measure={measure}
-            onZoom={
-              stepMs > 60_000
-                ? (from, until) => zoomTo(from, Math.min(until, Date.parse(answer.until)), stepMs)
-                : undefined
-            }
-          />
+          <>
+            <p class="quiet chart-summary">{summaryOf(answer)}</p>
+            <Chart
+              answer={answer}
+              by={by}
+              measure={measure}
+              onZoom={
+                stepMs > 60_000
+                  ? (from, until) => zoomTo(from, Math.min(until, Date.parse(answer.until)), stepMs)
+                  : undefined
+              }
+            />
+          </>
         )}
       </Card>
     </>
   );
 }
 
-const titleOf = (measure: Measure, by: Split): string => `${nameOfMeasure(measure)}, ${t(`over_time.by_${by}`)}`;
+const isOfTime = (measure: Measure): boolean => measure === "wait" || measure === "first_token";
+
+function titleOf(measure: Measure, by: Split, { course }: Answer): string {
+  const isWhole = measure === "failed" || (isOfTime(measure) && course?.series.length === 0);
+  const name = nameOfMeasure(measure) + (isOfTime(measure) ? ` (${t("over_time.percentiles")})` : "");
+  return isWhole ? name : `${name}, ${t(`over_time.by_${by}`)}`;
+}
 
 type ChartProps = Readonly<{ answer: Answer; measure: Measure; by: Split }> &
   Pick<ComponentProps<typeof TimeChart>, "onZoom">;
 
 const Chart = ({ answer, measure, by, onZoom }: ChartProps): VNode => (
   <TimeChart
-    title={titleOf(measure, by)}
+    title={titleOf(measure, by, answer)}
     from={Date.parse(answer.from)}
     stepMs={answer.step_ms}
     {...seriesOf(measure, answer, by)}
@@ -284,9 +302,8 @@ function summaryOf({ from, until, step_ms: stepMs, total, before, series }: Answ
     series.reduce((sum, { input, output }) => sum + input[at]! + output[at]!, 0),
   );
   const begin = Date.parse(from);
-  const inWords = (time: number): string => (stepMs >= dayMs ? date : fullMoment)(time);
+  const inWords = (time: number): string => (stepMs >= dayMs ? date : (at: number) => dayAndTime(at))(time);
   const span = { from: inWords(begin), to: inWords(Date.parse(until) - (stepMs >= dayMs ? dayMs : 0)) };
-  if (total.requests === 0) return t("over_time.summary_none", span);
   const peak = begin + sums.indexOf(Math.max(...sums)) * stepMs;
   const said = t("over_time.summary", {
     ...span,
@@ -308,7 +325,7 @@ type Named = Readonly<{ name: string | null; label: string | null }>;
 function labelOf({ name, label }: Named, by: Split): string {
   if (label !== null && label !== "") return label;
   if (name === null) return t("over_time.others");
-  if (by === "end_user") return t(name === "0" ? "over_time.not_named" : "over_time.erased");
+  if (by === "end_user") return t(name === "0" || label === "" ? "over_time.not_named" : "over_time.erased");
   return name === "" ? t("over_time.no_name") : name;
 }
 
@@ -379,6 +396,34 @@ type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]
 
 /** Of what it is made: a click on a name shows that alone. */
 function Parts({ answer: { parts, total }, by, splits, ofAll }: PartsProps): VNode {
+  const columns = columnsOf(total, by, ofAll);
+  const title = t("over_time.parts");
+  return (
+    <Card
+      title={title}
+      aria-label={title}
+      side={
+        <Choice
+          name={t("over_time.split")}
+          options={named(splits, (split) => t(`over_time.split_${split}`))}
+          chosen={by}
+          onChoose={(split) => changeQuery({ by: split, sort: null, page: null })}
+        />
+      }
+    >
+      <DataTable
+        name="parts"
+        caption={`${title}, ${t(`over_time.by_${by}`)}`}
+        columns={columns}
+        rows={parts}
+        rowKey={({ name }) => name ?? "others"}
+        first="-share"
+      />
+    </Card>
+  );
+}
+
+function columnsOf(total: Answer["total"], by: Split, ofAll: boolean): readonly DataColumn<Part>[] {
   const amountOf = ({ billed_tokens, input, output }: Omit<Part, "name" | "label">): number =>
     total.billed_tokens > 0 ? billed_tokens : input + output;
   const all = amountOf(total);
@@ -394,7 +439,7 @@ function Parts({ answer: { parts, total }, by, splits, ofAll }: PartsProps): VNo
       sort: (part) => part[id],
       cell: (part) => count(part[id]),
     }) satisfies DataColumn<Part>;
-  const columns: DataColumn<Part>[] = [
+  return [
     {
       id: "name",
       name: `over_time.split_${by}`,
@@ -441,30 +486,6 @@ function Parts({ answer: { parts, total }, by, splits, ofAll }: PartsProps): VNo
         ]
       : []),
   ];
-  const title = t("over_time.parts");
-  return (
-    <Card
-      title={title}
-      aria-label={title}
-      side={
-        <Choice
-          name={t("over_time.split")}
-          options={named(splits, (split) => t(`over_time.split_${split}`))}
-          chosen={by}
-          onChoose={(split) => changeQuery({ by: split, sort: null, page: null })}
-        />
-      }
-    >
-      <DataTable
-        name="parts"
-        caption={`${title}, ${t(`over_time.by_${by}`)}`}
-        columns={columns}
-        rows={parts}
-        rowKey={({ name }) => name ?? "others"}
-        first="-share"
-      />
-    </Card>
-  );
 }
 
 function PartName({ part, by }: { part: Part; by: Split }): VNode {

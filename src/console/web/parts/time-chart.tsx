@@ -37,8 +37,11 @@ export function TimeChart(props: TimeChartProps): VNode {
   const { title, kind, from, stepMs, series, short, words = inWords, onZoom } = props;
   const steps = series[0]?.values.length ?? 0;
   const timeOf = (step: number): string => stepTime(from + step * stepMs, stepMs);
-  const figures = (step: number): readonly Figure[] =>
-    series.map(({ label, values, lower }) => ({ label, text: words(values[step] ?? null, lower?.[step]) }));
+  const hasTotal = kind === "bars" && series.length > 1;
+  const figures = (step: number): readonly Figure[] => [
+    ...series.map(({ label, values, lower }) => ({ label, text: words(values[step] ?? null, lower?.[step]) })),
+    ...(hasTotal ? [{ label: t("chart.total"), text: words(sumOf(series, step), undefined) }] : []),
+  ];
   const labels = series.map(({ label }) => label);
   return (
     <figure class="stack" aria-label={title}>
@@ -52,7 +55,7 @@ export function TimeChart(props: TimeChartProps): VNode {
         ticks={(width) => tickSteps(steps, width)}
         tickText={(step) => tickTime(from + step * stepMs, stepMs, steps)}
         draw={(plot) => (kind === "bars" ? bars(series, steps, plot) : lines(series, plot))}
-        tip={(step) => <Tip time={timeOf(step)} figures={figures(step)} />}
+        tip={(step) => <Tip time={timeOf(step)} figures={figures(step)} colors={series.length} />}
         status={(step) =>
           `${timeOf(step)}: ${figures(step)
             .map(({ label, text }) => `${label} ${text}`)
@@ -61,29 +64,39 @@ export function TimeChart(props: TimeChartProps): VNode {
         legend={labels}
         onZoom={onZoom && ((first, last) => onZoom(from + first * stepMs, from + (last + 1) * stepMs))}
       />
-      <FiguresTable title={title} labels={labels} steps={steps} {...{ timeOf, figures }} />
+      <FiguresTable
+        title={title}
+        labels={hasTotal ? [...labels, t("chart.total")] : labels}
+        steps={steps}
+        {...{ timeOf, figures }}
+      />
     </figure>
   );
 }
 
 type Figure = Readonly<{ label: string; text: string }>;
 
+const sumOf = (series: readonly TimeSeries[], step: number): number =>
+  series.reduce((sum, { values }) => sum + (values[step] ?? 0), 0);
+
 function mostOf(series: readonly TimeSeries[], steps: number, kind: TimeChartProps["kind"]): number {
   const sums = Array.from({ length: steps }, (_, step) => {
     const values = series.map(({ values }) => values[step] ?? 0);
-    return kind === "bars" ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values);
+    return kind === "bars" ? sumOf(series, step) : Math.max(0, ...values);
   });
   return roundUp(Math.max(kind === "bars" ? 1 : 10, ...sums));
 }
 
-const Tip = ({ time, figures }: { time: string; figures: readonly Figure[] }): VNode => (
+type TipProps = Readonly<{ time: string; figures: readonly Figure[]; colors: number }>;
+
+const Tip = ({ time, figures, colors }: TipProps): VNode => (
   <>
     <strong>{time}</strong>
     <dl>
       {figures.map(({ label, text }, place) => (
         <>
           <dt>
-            <span class={`swatch series-${place + 1}`} />
+            {place < colors && <span class={`swatch series-${place + 1}`} />}
             <span class="clip">{label}</span>
           </dt>
           <dd class="number">{text}</dd>

@@ -84,7 +84,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       }
       await page.getByRole("link", { name: "Usage" }).first().click();
       await page.getByRole("heading", { name: "Requests" }).waitFor();
-      const rows = page.locator("tbody tr");
+      const rows = page.getByRole("region", { name: "Requests" }).locator("tbody tr");
       await rows.nth(2).waitFor();
       const shown = await Promise.all(
         (await rows.all()).map(async (row) => (await row.locator("td").allTextContents()).map((cell) => cell.trim())),
@@ -155,7 +155,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       const before = (await gateway.show(email)).spendable;
       await expectEventually(() => page.locator(".hero .big").textContent(), before.toLocaleString("en-US"));
       const rows = (await gateway.usage(email)).length;
-      await expectEventually(() => page.locator("tbody tr").count(), rows);
+      await expectEventually(() => page.locator("table.cards tbody tr").count(), rows);
       await using other = await visitOfSameBrowser(visit);
       await other.goto("/playground");
       await other.getByLabel("Message", { exact: true }).fill("One more");

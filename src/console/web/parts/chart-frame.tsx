@@ -116,13 +116,13 @@ function useSelection({ left, steps, stepWidth, onZoom }: Selecting) {
     setChosen(null);
     onZoom?.(Math.min(one, other), Math.max(one, other));
   };
+  const onGone = (): void => {
+    begin(null);
+    setChosen(null);
+  };
   const onKeyDown = (event: KeyboardEvent): void => {
     const now = shown ?? steps;
-    if (event.key === "Escape" && shown !== null) {
-      event.preventDefault();
-      begin(null);
-      return setChosen(null);
-    }
+    if (event.key === "Escape") return onGone();
     if (event.key === "Enter" && shown !== null && onZoom !== undefined) {
       event.preventDefault();
       return zoom(anchor.current ?? shown, shown);
@@ -151,10 +151,6 @@ function useSelection({ left, steps, stepWidth, onZoom }: Selecting) {
     const to = clamped(stepAt(event));
     begin(null);
     if (from !== null && from !== to) zoom(from, to);
-  };
-  const onGone = (): void => {
-    begin(null);
-    setChosen(null);
   };
   return {
     shown,

@@ -22,7 +22,7 @@ export function Left({ summary }: { summary: UsageSummary }): VNode | null {
   const overview = useResource(() => get("/overview"), "overview");
   const current = numbers.value ?? overview.value?.numbers ?? null;
   const spent = month.value?.total ?? null;
-  if (!sells.value && current?.spendable === null && summary.all_time.billed_tokens === 0) return null;
+  if (!sells.value && summary.all_time.billed_tokens === 0) return null;
   const { granted = null, left = null } = current?.allowance ?? {};
   const hasAllowance = granted !== null && granted > 0;
   const passed = now() - Date.parse(monthBegin);

@@ -5,6 +5,7 @@ import { inputUnitAt } from "../../../core/model-kinds.ts";
 import type { UsageRow, UsageSummary } from "../../api/usage.ts";
 import { count, exactDollars, fullMoment, utc } from "../format.ts";
 import { askedIn, exclusive, type filterNames, type Filters } from "../over-time.ts";
+import { now } from "../clock.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -38,7 +39,12 @@ function filterOf(): Filter {
 }
 
 export function UsagePage(): VNode {
-  const summary = useResource(() => get("/usage/summary"), "summary");
+  const month = `${new Date(now()).toISOString().slice(0, 7)}-01`;
+  const known = useResource(
+    () => Promise.all([get("/usage/summary"), get("/overview"), get("/over-time", { from: month })]),
+    month,
+  );
+  const summary = known.value?.[0] ?? null;
   const filter = filterOf();
   return (
     <Page
@@ -50,15 +56,15 @@ export function UsagePage(): VNode {
       }
     >
       <div class="stack-large">
-        {summary.value !== null && <Left summary={summary.value} />}
-        <OverTime splits={splits}>
-          <Choices filter={filter} summary={summary.value} />
-        </OverTime>
+        <Loaded resource={known} lines={8}>
+          {([summary, { numbers }, month]) => <Left summary={summary} before={numbers} month={month} />}
+        </Loaded>
         {/* Loads meanwhile, but is hidden until what is above it has its height. */}
-        <div hidden={isFirstLoad(summary)}>
-          <Requests filter={filter} summary={summary.value} />
-        </div>
-        <div hidden={isFirstLoad(summary)}>
+        <div class="stack-large" hidden={isFirstLoad(known)}>
+          <OverTime splits={splits}>
+            <Choices filter={filter} summary={summary} />
+          </OverTime>
+          <Requests filter={filter} summary={summary} />
           <Refusals />
         </div>
       </div>

@@ -1,10 +1,10 @@
 // What is left to an account, and until when it lasts at the pace of now.
 import type { VNode } from "preact";
+import type { AccountNumbers } from "../../api/live.ts";
+import type { OverTime } from "../../api/over-time.ts";
 import type { UsageSummary } from "../../api/usage.ts";
 import { now } from "../clock.ts";
 import { clockTime, count, date, dollars, worth } from "../format.ts";
-import { get } from "../request.ts";
-import { useResource } from "../resource.ts";
 import { numbers, sells } from "../session.ts";
 import { t } from "../texts.ts";
 import { Figure } from "./figure.tsx";
@@ -15,45 +15,45 @@ const paceDays = 7;
 /** Further ahead a pace says nothing. */
 const aheadDays = 400;
 
-export function Left({ summary }: { summary: UsageSummary }): VNode | null {
+type LeftProps = Readonly<{
+  summary: UsageSummary;
+  /** Until newer ones come. */
+  before: AccountNumbers;
+  /** From its begin on. */
+  month: OverTime;
+}>;
+
+export function Left({ summary, before, month }: LeftProps): VNode | null {
   const today = Math.floor(now() / dayMs) * dayMs;
-  const monthBegin = new Date(today).toISOString().slice(0, 8).concat("01");
-  const month = useResource(() => get("/over-time", { from: monthBegin }), monthBegin);
-  const overview = useResource(() => get("/overview"), "overview");
-  const current = numbers.value ?? overview.value?.numbers ?? null;
-  const spent = month.value?.total ?? null;
+  const current = numbers.value ?? before;
+  const { granted, left } = current.allowance;
+  const spent = month.total;
+  const begun = Date.parse(month.from);
+  const ends = new Date(begun);
+  const wholeMonth = ends.setUTCMonth(ends.getUTCMonth() + 1) - begun;
+  const monthly = Math.round((spent.billed_tokens * wholeMonth) / (now() - begun));
   if (!sells.value && summary.all_time.billed_tokens === 0) return null;
-  const { granted = null, left = null } = current?.allowance ?? {};
-  const hasAllowance = granted !== null && granted > 0;
-  const passed = now() - Date.parse(monthBegin);
-  const ends = new Date(monthBegin);
-  const wholeMonth = ends.setUTCMonth(ends.getUTCMonth() + 1) - Date.parse(monthBegin);
-  const amount = (tokens: number): string => (sells.value ? worth(tokens) : count(tokens));
   return (
     <section class="grid-4" aria-label={t("left.label")}>
-      {current?.spendable !== null && (
+      {current.spendable !== null && (
         <>
-          <Figure name={t("left.to_spend")} value={current && count(current.spendable)}>
-            {current && sells.value && worth(current.spendable)}
+          <Figure name={t("left.to_spend")} value={count(current.spendable)}>
+            {sells.value && worth(current.spendable)}
           </Figure>
-          {(current === null || hasAllowance) && (
-            <Figure name={t("left.allowance")} value={current && count(left ?? 0)}>
-              {current && granted !== null && untilEmpty(left ?? 0, granted, today)}
+          {granted !== null && granted > 0 && (
+            <Figure name={t("left.allowance")} value={count(left ?? 0)}>
+              {untilEmpty(left ?? 0, granted, today)}
             </Figure>
           )}
-          <Figure name={t("left.credit")} value={current && count(current.credit)}>
-            {current && creditLasts(current.credit, granted ?? 0, summary, today)}
+          <Figure name={t("left.credit")} value={count(current.credit)}>
+            {creditLasts(current.credit, granted ?? 0, summary, today)}
           </Figure>
         </>
       )}
-      <Figure
-        name={t("left.month")}
-        value={spent && (sells.value ? dollars(spent.cost_usd) : count(spent.billed_tokens))}
-      >
-        {spent !== null &&
-          spent.billed_tokens > 0 &&
+      <Figure name={t("left.month")} value={sells.value ? dollars(spent.cost_usd) : count(spent.billed_tokens)}>
+        {spent.billed_tokens > 0 &&
           t("left.month_pace", {
-            amount: amount(Math.round((spent.billed_tokens * wholeMonth) / passed)),
+            amount: sells.value ? worth(monthly) : count(monthly),
             day: date(ends.getTime() - 1),
           })}
       </Figure>

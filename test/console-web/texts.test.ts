@@ -146,9 +146,7 @@ const unconverted = new Set<string>([
   "pages/operator/accounts.tsx",
   "pages/operator/audit.tsx",
   "pages/operator/batches.tsx",
-  "pages/operator/config.tsx",
   "pages/operator/log.tsx",
-  "pages/operator/nodes.tsx",
   "pages/own-deletion.tsx",
   "pages/plan.tsx",
   "pages/playground/chat-completions.ts",
@@ -183,6 +181,5 @@ const unconverted = new Set<string>([
   "parts/purchase-request.tsx",
   "parts/secret.tsx",
   "parts/table.tsx",
-  "parts/toasts.tsx",
   "request.ts",
 ]);

@@ -143,6 +143,8 @@ class SqliteServedLines implements ServedLines {
     return arrivalPage(rows, rows.length < arrivalsAtOnce ? null : rows.at(-1)!.sequence);
   }
 
+  readonly allowances = "SELECT account_id, used FROM quota_use WHERE quota = 'allowance' AND period = $1::text::int";
+
   /** The first line at or after a time, as far as lines are in order. */
   async #sequenceAt(at: Ms): Promise<number> {
     let low = (await this.#tables.ask<Line>(firstLine))[0]?.sequence ?? 0;

@@ -73,7 +73,7 @@ const activityRanges = {
 } as const satisfies Readonly<Record<RangeName, Ms>>;
 
 /** No more than a hundred steps of a length that people know. */
-export const stepOf = (ms: Ms): Ms =>
+const stepOf = (ms: Ms): Ms =>
   [minuteMs, 5 * minuteMs, hourMs, dayMs].find((stepMs) => ms <= 100 * stepMs) ??
   7 * dayMs * Math.ceil(ms / (100 * 7 * dayMs));
 

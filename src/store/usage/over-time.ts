@@ -7,7 +7,7 @@ import { type Question, statement, type Value } from "../questions.ts";
 import { type ServedAsked, servedParts } from "./served-parts.ts";
 import { isReply } from "./usage-sum.ts";
 
-export const usageNamesMax = 50;
+const usageNamesMax = 50;
 
 const sums = ["requests", "input", "cached_input", "output", "reasoning", "billed_tokens"];
 const nameOf: Readonly<Record<UsageSplit, string>> = {

@@ -155,6 +155,9 @@ const oneTime = (ms: number | null | undefined): string => (ms == null ? "–" :
 const bothTimes = (upper: number | null | undefined, lower: number | null | undefined): string =>
   upper == null ? "–" : `${oneTime(lower)} / ${oneTime(upper)}`;
 
+const withinTime = ([p95]: ActivityFigures["wait_p95_ms"]): string =>
+  p95 == null ? t("over_time.not_measured") : t("over_time.p95", { time: shortTime(p95) });
+
 /** Those that have a meaning: no money where nothing costs any, and no waits where none are known. */
 function tilesOf({ total, before, course }: Answer, by: Split): Partial<Record<Measure, Tile>> {
   const isPaid = total.billed_tokens > 0 || before.billed_tokens > 0;
@@ -182,11 +185,11 @@ function tilesOf({ total, before, course }: Answer, by: Split): Partial<Record<M
     ...(counted !== undefined && {
       wait: {
         value: oneTime(counted.wait_p50_ms[0]),
-        about: t("over_time.p95", { time: oneTime(counted.wait_p95_ms[0]) }),
+        about: withinTime(counted.wait_p95_ms),
       },
       first_token: {
         value: oneTime(counted.first_token_p50_ms[0]),
-        about: t("over_time.p95", { time: oneTime(counted.first_token_p95_ms[0]) }),
+        about: withinTime(counted.first_token_p95_ms),
       },
       failed: {
         value: count(bad),

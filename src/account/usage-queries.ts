@@ -1,5 +1,6 @@
 // What the usage page asks for. An account may have millions of replies, so the implementation keeps an index of its
 // own.
+import type { AccountsAsked, AccountsFound } from "./accounts-page.ts";
 import type { UsageSplit } from "../core/over-time.ts";
 import type { ReportAsked, ReportPart } from "../core/report.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
@@ -108,4 +109,6 @@ export interface UsageQueries {
   overTime(asked: UsageAsked): Promise<Readonly<{ steps: readonly UsageStep[]; onlyDays: boolean }>>;
   /** Sums over what was served. */
   report(asked: ReportAsked): Promise<ReportPart>;
+  /** A page of the accounts that fit, and how many fit. */
+  accounts(asked: AccountsAsked): Promise<AccountsFound>;
 }

@@ -1,6 +1,7 @@
 // The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
+import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import { foldedBetween, overTimeQuestion } from "../usage/over-time.ts";
 import { cutDay, type FoundSums, reportQuestion, reportRowOf } from "../usage/report.ts";
 import type { ServedAsked } from "../usage/served-parts.ts";
@@ -24,6 +25,7 @@ import type {
   UsageQueries,
   UsageSummary,
 } from "../../account/usage-queries.ts";
+import { accountsPage, type UseOf } from "../usage/accounts-page.ts";
 import { everyAccount, noUsage, plus } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
 import type { ReportAsked, ReportPart } from "../../core/report.ts";
@@ -101,6 +103,10 @@ export class PostgresUsage implements UsageQueries {
       rows: rows.map(reportRowOf),
       cutsFoldedDay: cut !== null && (await this.#database.ask(...cut)).length > 0,
     };
+  }
+
+  accounts(asked: AccountsAsked): Promise<AccountsFound> {
+    return accountsPage((question, ...values) => this.#database.ask(question, ...values), asked, useOf);
   }
 
   async close(): Promise<void> {}
@@ -264,3 +270,11 @@ const topEndUsers: Statement = {
     LEFT JOIN end_users AS e ON e.account_id = $1::text::bigint AND e.id = end_user_id
     ORDER BY billed_tokens DESC, requests DESC, end_user_id`,
 };
+
+/** Of days that are summed, and of the lines of the others. */
+const useOf: UseOf = (sum, fromDay) =>
+  `(SELECT coalesce(sum(used), 0) FROM (
+    SELECT ${sum === "tokens" ? "input + output" : sum} AS used FROM usage_days
+    WHERE usage_days.account_id = a.id AND day >= ${fromDay}::text::int
+    UNION ALL SELECT ${sum === "tokens" ? "input_fresh + input_cached + output" : sum} FROM journal
+    WHERE journal.account_id = a.id AND ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part)`;

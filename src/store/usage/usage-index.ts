@@ -5,6 +5,7 @@
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
+import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import {
   endUserOf,
   type EndUserRow,
@@ -32,6 +33,7 @@ import { endUsersShownMax, journalDisorderMs } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
+import { accountsPage, type UseOf } from "./accounts-page.ts";
 import { type Beside, openBeside } from "../beside-ledger.ts";
 import type { RowOf } from "../ledger/schema.ts";
 import { SqliteQuestions } from "../questions.ts";
@@ -237,6 +239,10 @@ export class UsageIndex {
     };
   }
 
+  accounts(asked: AccountsAsked): Promise<AccountsFound> {
+    return accountsPage((question, ...values) => this.#questions.rows(question, ...values), asked, useInDays);
+  }
+
   /** As UsageQueries. */
   overTime(asked: UsageAsked): Awaited<ReturnType<UsageQueries["overTime"]>> {
     return this.#database.transaction(() => {
@@ -373,6 +379,10 @@ export class UsageIndex {
     }
   }
 }
+
+const useInDays: UseOf = (sum, fromDay) =>
+  `coalesce((SELECT sum(${sum === "tokens" ? "input + output" : sum}) FROM days
+    WHERE days.account_id = a.id AND day >= ${fromDay}::text::int), 0)`;
 
 const newest: LinePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SAFE_INTEGER };
 

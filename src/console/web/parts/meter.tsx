@@ -24,7 +24,7 @@ export function Meter({ name, label, value, of, ofNote = "", isLow = false, abou
         <span class="number">
           {count(value)}{" "}
           <span class="quiet">
-            {t("meter.of", { of })}
+            {t("meter.of", { of: count(of) })}
             {ofNote}
           </span>
         </span>

@@ -398,8 +398,8 @@ type Part = Answer["parts"][number];
 type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]; ofAll: boolean }>;
 
 /** Of what it is made: a click on a name shows that alone. */
-function Parts({ answer: { parts, total }, by, splits, ofAll }: PartsProps): VNode {
-  const columns = columnsOf(total, by, ofAll);
+function Parts({ answer, by, splits, ofAll }: PartsProps): VNode {
+  const columns = columnsOf(answer, by, ofAll);
   const title = t("over_time.parts");
   return (
     <Card
@@ -418,7 +418,7 @@ function Parts({ answer: { parts, total }, by, splits, ofAll }: PartsProps): VNo
         name="parts"
         caption={`${title}, ${t(`over_time.by_${by}`)}`}
         columns={columns}
-        rows={parts}
+        rows={answer.parts}
         rowKey={({ name }) => name ?? "others"}
         first="-share"
       />
@@ -426,11 +426,12 @@ function Parts({ answer: { parts, total }, by, splits, ofAll }: PartsProps): VNo
   );
 }
 
-function columnsOf(total: Answer["total"], by: Split, ofAll: boolean): readonly DataColumn<Part>[] {
-  const amountOf = ({ billed_tokens, input, output }: Omit<Part, "name" | "label">): number =>
-    total.billed_tokens > 0 ? billed_tokens : input + output;
-  const all = amountOf(total);
+function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonly DataColumn<Part>[] {
+  // What is counted of nodes is not billed.
   const isPaid = by !== "node" && (sells.value || total.billed_tokens > 0);
+  const amountOf = ({ billed_tokens, input, output }: Omit<Part, "name" | "label">): number =>
+    isPaid && total.billed_tokens > 0 ? billed_tokens : input + output;
+  const all = parts.reduce((sum, part) => sum + amountOf(part), 0);
   const figure = (
     id: "requests" | "input" | "cached_input" | "output" | "billed_tokens",
     name: DataColumn<Part>["name"],

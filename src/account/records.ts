@@ -292,6 +292,7 @@ export type AuditAction =
   | "account.operator"
   | "account.connect"
   | "account.export"
+  | "account.sign_out"
   | "account.delete"
   | "invitation.create"
   | "invitation.withdraw"

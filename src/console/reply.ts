@@ -26,6 +26,16 @@ export const safetyHeaders = {
 /** Headers of every reply with an account's data. */
 export const privateHeaders = { ...safetyHeaders, "cache-control": "no-store" } as const;
 
+const fileTypes = { csv: "text/csv; charset=utf-8", json: "application/json" };
+
+/** A file that browsers save; the end of its name says what it is. */
+export function fileReply(body: string | ReadableStream<Uint8Array>, name: string): Response {
+  const type = name.endsWith(".csv") ? fileTypes.csv : fileTypes.json;
+  return new Response(body, {
+    headers: { ...privateHeaders, "content-type": type, "content-disposition": `attachment; filename="${name}"` },
+  });
+}
+
 export function jsonReply(body: unknown, cookies: readonly string[] = []): Response {
   const reply = json(body, 200);
   for (const cookie of cookies) reply.headers.append("set-cookie", cookie);

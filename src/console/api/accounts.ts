@@ -2,8 +2,10 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { creditGrantMaxTokens, emailMaxLength, linkMaxMs } from "../../core/limits.ts";
 import { hourMs } from "../../core/units.ts";
+import { KeyLimits, KeyName } from "./keys.ts";
 import { AccountNumbers } from "./live.ts";
 import { closed, count, email, newPassword, nullable, planId, time, tokens, wholeText } from "./shapes.ts";
+import { UsageSum, UsageSummary } from "./usage.ts";
 
 export const AccountsQuery = Type.Object(
   {
@@ -40,6 +42,9 @@ export const OperatorAccount = Type.Object({
   /** Issuers of the identity providers that the account is connected with. */
   providers: Type.Array(Type.String()),
   numbers: AccountNumbers,
+  cost_center: nullable(Type.String()),
+  /** Whose member it is. */
+  teams: Type.Array(Type.Object({ id: count(), name: Type.String(), role: Type.String() })),
 });
 export type OperatorAccount = Static<typeof OperatorAccount>;
 
@@ -53,6 +58,38 @@ export const NewConsoleAccount = Type.Object(
     ),
     operator: Type.Optional(Type.Boolean({ description: "true or false" })),
   },
+  closed,
+);
+
+/** An e-mail address, or the name of a team. */
+export const NamedAccount = Type.Object({ name: Type.String({ maxLength: emailMaxLength }) }, closed);
+
+/** Its use of today, the month and 30 days (UTC), by model; and its end users of those days, as on the usage page. */
+export const AccountUse = Type.Object({
+  today: UsageSum,
+  month: UsageSum,
+  models: Type.Array(Type.Object({ model: Type.String(), today: UsageSum, days30: UsageSum })),
+  end_users: UsageSummary.properties.end_users,
+});
+export type AccountUse = Static<typeof AccountUse>;
+
+const key = Type.Integer({ minimum: 1, description: "the number of a key" });
+export const NamedKey = Type.Object({ key }, closed);
+export const RenamedKey = Type.Object({ key, ...KeyName.properties }, closed);
+export const LimitedKey = Type.Object({ key, ...KeyLimits.properties }, closed);
+
+/** Null: none, or for a key that of the account. */
+export const CostCenter = Type.Object(
+  {
+    cost_center: nullable(Type.String({ maxLength: 100, description: "a text of at most 100 characters" })),
+    key: Type.Optional(key),
+  },
+  closed,
+);
+
+/** Absent: all browsers, and machines. */
+export const SignedOut = Type.Object(
+  { session: Type.Optional(Type.Integer({ minimum: 1, description: "the number of a session" })) },
   closed,
 );
 

@@ -3,20 +3,23 @@ import { keyNameOf } from "../../account/people/key-names.ts";
 import { costUsd } from "../../account/money/price.ts";
 import { dayName, dayOf } from "../../account/money/quota.ts";
 import {
+  type DayUsage,
   noUsage,
   plus,
   type UsageFilter as Filter,
   type UsagePlace,
   type UsageSum as Sum,
+  type UsageSummary,
 } from "../../account/usage-queries.ts";
 import { dayMs } from "../../core/units.ts";
 import type { AccountId } from "../../core/types.ts";
+import type { AccountUse } from "../api/accounts.ts";
 import { usagePageMax } from "../api/shapes.ts";
 import { UsageFilter, type UsagePage, UsageQuery, type UsageSum } from "../api/usage.ts";
 import { csvHead, csvLineOf } from "../csv.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { privateHeaders } from "../reply.ts";
+import { fileReply } from "../reply.ts";
 import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
@@ -51,28 +54,44 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
           name: keyNameOf(id, names.get(id) ?? null),
           ending: endings.get(id) ?? null,
         })),
-        end_users: endUsers.map(({ name, key, ...sum }) => ({
-          name,
-          key: keyNameOf(key, names.get(key) ?? null),
-          ...sumOf(sum),
-        })),
+        end_users: endUsersOf(endUsers, names),
       };
     }),
 
     route("GET /usage.csv", ({ visitor: { account }, query }) => {
       const filter = filterOf(query);
       if (isFailure(filter)) return filter;
-      const headers = {
-        ...privateHeaders,
-        "content-type": "text/csv; charset=utf-8",
-        "content-disposition": `attachment; filename="usage-${dayName(dayOf(clock.wall()))}.csv"`,
-      };
-      return new Response(csvOf(parts, account.id, filter), { headers });
+      return fileReply(csvOf(parts, account.id, filter), `usage-${dayName(dayOf(clock.wall()))}.csv`);
     }),
   ];
 }
 
-export async function usagePage(
+const endUsersOf = (endUsers: UsageSummary["endUsers"], names: ReadonlyMap<number, string>): AccountUse["end_users"] =>
+  endUsers.map(({ name, key, ...sum }) => ({ name, key: keyNameOf(key, names.get(key) ?? null), ...sumOf(sum) }));
+
+/** What operators see of it. */
+export async function accountUse({ usage, office, clock }: ConsoleParts, account: AccountId): Promise<AccountUse> {
+  const today = dayOf(clock.wall());
+  const first = today - (summaryDays - 1);
+  const month = dayOf(Date.parse(`${dayName(today).slice(0, 7)}-01`));
+  const { days, endUsers } = await usage.summary(account, first);
+  // The month's first day is older on the 31st.
+  const ofMonth = month < first ? (await usage.summary(account, month)).days : days;
+  const named = await office.read(({ accountKeys }) => accountKeys.namesOf(account));
+  const sumSince = (since: number, of: readonly DayUsage[]) =>
+    sumOf(of.filter(({ day }) => day >= since).reduce<Sum>(plus, noUsage));
+  const models = Map.groupBy(days, ({ model }) => model);
+  return {
+    today: sumSince(today, days),
+    month: sumSince(month, ofMonth),
+    models: [...models]
+      .map(([model, of]) => ({ model, today: sumSince(today, of), days30: sumSince(first, of) }))
+      .sort((one, other) => other.days30.billed_tokens - one.days30.billed_tokens),
+    end_users: endUsersOf(endUsers, new Map(named.map(({ id, name }) => [id, name]))),
+  };
+}
+
+async function usagePage(
   { usage }: Pick<ConsoleParts, "usage">,
   account: AccountId,
   { after, limit, ...query }: UsageQuery,

@@ -82,7 +82,12 @@ export const requests = verb({
     node: filter("On one node.", "NODE"),
     endpoint: filter("To one endpoint.", "PATH"),
     status: filter("With one status, or one of a hundred.", "4xx"),
-    reason: filter("Refused or failed for this reason; or `served`, or `failed` for any reason.", "REASON"),
+    reason: filter(
+      "Refused or failed for this reason; or `served`, `failed` for any reason, `refused` for one of a 4xx, `broken` for one of a 5xx.",
+      "REASON",
+    ),
+    address: filter("From one address.", "ADDRESS"),
+    priority: filter("Of one class in line.", "PRIORITY"),
     from: filter("From a time on.", "TIME"),
     to: filter("Before a time.", "TIME"),
     wait_min_ms: filter("Waited for a node for at least N ms.", "N", { flag: "wait-ms" }),

@@ -78,6 +78,8 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
   const live = new Live(parts, requests);
   const signedIn = new SignedIn(parts);
   const pages = new Pages(parts.log, parts.assets);
+  const isSignedIn = async (headers: Headers): Promise<boolean> =>
+    (await signedIn.visitor(headers).catch(() => null)) !== null;
   const app = new Elysia({ normalize: false, aot: true });
   for (const route of consoleRoutes(parts, live)) {
     const path = `/console/api${route.path}`;
@@ -94,7 +96,8 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
   if (payment !== null) {
     app.post(webhookPath(payment.name), ({ request }) => webhookReply(parts, payment, request), { parse: "none" });
   }
-  for (const path of pagePaths) app.get(path, ({ request }) => pages.page(request));
+  for (const path of pagePaths)
+    app.get(path, async ({ request }) => pages.page(request, await isSignedIn(request.headers)));
   app.get("/assets/*", ({ request }) => pages.file(request));
   return {
     routes: app,

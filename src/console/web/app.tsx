@@ -2,6 +2,7 @@
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { allOperatorPages, nameOf, type PageEntry, pageAt } from "./pages.ts";
+import { OverviewPage } from "./pages/overview.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
 import { Page } from "./parts/page.tsx";
@@ -57,7 +58,8 @@ function nextPath(query: URLSearchParams): string {
   return pageAt(next) === undefined ? "/" : next;
 }
 
-const loaded = new Map<string, ComponentType>();
+/** The page where most people land comes with the first script. */
+const loaded = new Map<string, ComponentType>([["/", OverviewPage]]);
 
 type LazyProps = Readonly<{
   name: string;
@@ -68,7 +70,7 @@ type LazyProps = Readonly<{
 
 function Lazy({ name, load, meanwhile }: LazyProps): VNode {
   const resource = useResource(async () => {
-    loaded.set(name, await load());
+    if (!loaded.has(name)) loaded.set(name, await load());
   }, name);
   const Drawn = loaded.get(name);
   if (Drawn !== undefined) return <Drawn />;

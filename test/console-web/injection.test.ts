@@ -349,6 +349,8 @@ const requestLog: LogPage = {
     asked_model: payload,
     tags: payload,
     cost_center: payload,
+    address: payload,
+    priority: payload,
     node: payload,
     status: 500,
     reason: payload,
@@ -522,6 +524,8 @@ const operatorAccount: OperatorAccount = {
   has_password: true,
   providers: [...payloads],
   numbers,
+  cost_center: payloads.join(" "),
+  teams: payloads.map((name, id) => ({ id, name, role: name })),
 };
 
 const nodes: OperatorNodes["nodes"] = payloads.map((payload) => ({

@@ -139,7 +139,7 @@ export class ConsoleSite {
         report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
         credits: () => Promise.resolve([]),
         nearLimit: () => Promise.resolve([]),
-          lastAddresses: () => Promise.resolve(new Map()),
+        lastAddresses: () => Promise.resolve(new Map()),
       },
       conversations: null,
       reserved: office.ledger,

@@ -69,7 +69,13 @@ export const AccountUse = Type.Object({
   today: UsageSum,
   month: UsageSum,
   models: Type.Array(Type.Object({ model: Type.String(), today: UsageSum, days30: UsageSum })),
-  end_users: UsageSummary.properties.end_users,
+  end_users: Type.Array(
+    Type.Intersect([
+      UsageSummary.properties.end_users.items,
+      /** What its key gives each of them a day. */
+      Type.Object({ limit_day: nullable(tokens()) }),
+    ]),
+  ),
 });
 export type AccountUse = Static<typeof AccountUse>;
 

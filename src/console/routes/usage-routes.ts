@@ -66,7 +66,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
   ];
 }
 
-const endUsersOf = (endUsers: UsageSummary["endUsers"], names: ReadonlyMap<number, string>): AccountUse["end_users"] =>
+const endUsersOf = (endUsers: UsageSummary["endUsers"], names: ReadonlyMap<number, string>) =>
   endUsers.map(({ name, key, ...sum }) => ({ name, key: keyNameOf(key, names.get(key) ?? null), ...sumOf(sum) }));
 
 /** What operators see of it. */
@@ -77,7 +77,10 @@ export async function accountUse({ usage, office, clock }: ConsoleParts, account
   const { days, endUsers } = await usage.summary(account, first);
   // The month's first day is older on the 31st.
   const ofMonth = month < first ? (await usage.summary(account, month)).days : days;
-  const named = await office.read(({ accountKeys }) => accountKeys.namesOf(account));
+  const [named, keys] = await office.read(({ accountKeys }) =>
+    Promise.all([accountKeys.namesOf(account), accountKeys.list(account)]),
+  );
+  const limits = new Map(keys.map((key) => [key.id, key.limit_end_user_day]));
   const sumSince = (since: number, of: readonly DayUsage[]) =>
     sumOf(of.filter(({ day }) => day >= since).reduce<Sum>(plus, noUsage));
   const models = Map.groupBy(days, ({ model }) => model);
@@ -87,7 +90,10 @@ export async function accountUse({ usage, office, clock }: ConsoleParts, account
     models: [...models]
       .map(([model, of]) => ({ model, today: sumSince(today, of), days30: sumSince(first, of) }))
       .sort((one, other) => other.days30.billed_tokens - one.days30.billed_tokens),
-    end_users: endUsersOf(endUsers, new Map(named.map(({ id, name }) => [id, name]))),
+    end_users: endUsersOf(endUsers, new Map(named.map(({ id, name }) => [id, name]))).map((each, at) => ({
+      ...each,
+      limit_day: limits.get(endUsers[at]!.key) ?? null,
+    })),
   };
 }
 

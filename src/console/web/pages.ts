@@ -1,5 +1,6 @@
 // Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
+import { accountsPath } from "./parts/account-link.tsx";
 import type { IconName } from "./parts/icons.tsx";
 import { account, sells, session } from "./session.ts";
 import { loadTexts, t, type TextKey } from "./texts.ts";
@@ -112,9 +113,24 @@ export const nameOf = ({ path, name }: PageEntry): string =>
 /** Programs lead there, and no menu. */
 const devicePage = page("/device", "menu.device", "key", () => import("./pages/device.tsx"), "DevicePage");
 
+/** Of one account, whose name stands at the end of its address. */
+const sheetPage = page(
+  `${accountsPath}/`,
+  "menu.account",
+  "account",
+  () => import("./pages/operator/account-sheet.tsx"),
+  "AccountSheetPage",
+);
+
 /** `address`: a path, perhaps with a query. */
-export const pageAt = (address: string): PageEntry | undefined =>
-  [...accountPages, devicePage, ...allOperatorPages].find(({ path }) => path === pathOf(address.split("?", 1)[0]!));
+export function pageAt(address: string): PageEntry | undefined {
+  const path = pathOf(address.split("?", 1)[0]!);
+  if (path.startsWith(sheetPage.path)) return sheetPage;
+  return [...accountPages, devicePage, ...allOperatorPages].find((known) => known.path === path);
+}
+
+/** The path that the menu has of it. */
+export const menuPath = (path: string): string => (path.startsWith(sheetPage.path) ? accountsPath : path);
 
 /** Bookmarks have addresses that pages had before. */
 const pathOf = (path: string): string => (path === "/operator/activity" ? "/operator" : path);

@@ -60,7 +60,12 @@ export function AccountPage(): VNode {
             {(value) => (
               <ul class="item-list">
                 {value.sessions.map((shown) => (
-                  <SessionItem key={shown.id} session={shown} onEnded={sessions.reload} />
+                  <SessionItem
+                    key={shown.id}
+                    session={shown}
+                    end={() => post(`/sessions/${shown.id}/end`)}
+                    onEnded={sessions.reload}
+                  />
                 ))}
               </ul>
             )}
@@ -163,7 +168,9 @@ const EndOthers = ({ onEnded }: { onEnded: () => void }): VNode => (
   </AskButton>
 );
 
-function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onEnded: () => void }): VNode {
+type SessionItemProps = Readonly<{ session: BrowserSession; end: () => Promise<unknown>; onEnded: () => void }>;
+
+export function SessionItem({ session: shown, end, onEnded }: SessionItemProps): VNode {
   const name = browserName(shown.browser);
   return (
     <li>
@@ -183,7 +190,7 @@ function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onE
           title="Sign out this browser?"
           confirm="Sign out"
           onConfirm={async () => {
-            await post(`/sessions/${shown.id}/end`);
+            await end();
             toast(`${name} was signed out.`);
             onEnded();
           }}

@@ -72,6 +72,8 @@ type DataTableProps<Row> = Readonly<{
   prefix?: string;
   /** How many rows there are, and which page these are. */
   server?: Readonly<{ total: number; page: number }>;
+  /** Of a list whose length nobody knows: the page turns it. */
+  isPart?: boolean;
   /** Of all rows, by column; it stays on top. */
   sums?: (column: string) => ComponentChildren;
   /** Rows are chosen by their keys, for what stands in `tools`. */
@@ -90,7 +92,7 @@ type Marks<Row> = Readonly<{
 type Chosen = Readonly<Record<string, boolean>>;
 
 export function DataTable<Row>(props: DataTableProps<Row>): VNode {
-  const { name, caption, columns, rows, first, prefix = "", server, tools } = props;
+  const { name, caption, columns, rows, first, prefix = "", server, isPart, tools } = props;
   const box = useRef<HTMLDivElement>(null);
   const [chosen, setChosen] = useState(() => remembered(name));
   const { sort, page: askedPage } = tableAsked(columns, first, prefix);
@@ -123,7 +125,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
       {(hasTools || sortable.length > 0) && (
         <div class={`table-tools ${hasTools ? "" : "only-cards"}`}>
           <span class="quiet small-text" role="status">
-            {total > 0 && t("table.range", { start: start + 1, end: start + drawn.length, total })}
+            {total > 0 && isPart !== true && t("table.range", { start: start + 1, end: start + drawn.length, total })}
           </span>
           {tools}
           {sortable.length > 0 && (

@@ -2,8 +2,9 @@
 import type { VNode } from "preact";
 import type { RequestRow } from "../../api/request-log.ts";
 import { shortTime } from "../format.ts";
+import { t, type TextKey } from "../texts.ts";
 
-type Phase = Readonly<{ name: string; from: number; to: number; series: number }>;
+type Phase = Readonly<{ name: TextKey; from: number; to: number; series: number }>;
 type Course = Pick<RequestRow, "wait_ms" | "sent_ms" | "first_token_ms" | "duration_ms">;
 
 /** In order of time, without phases that were not reached. */
@@ -13,16 +14,16 @@ function phasesOf({ wait_ms, sent_ms, first_token_ms, duration_ms }: Course): Ph
   // Waits of later rounds lie within the answer.
   const waitFrom = Math.max(0, sent - (wait_ms ?? 0));
   const first = sent_ms === null ? duration_ms : Math.min(Math.max(first_token_ms ?? duration_ms, sent), duration_ms);
-  const phases = [
-    { name: "received and checked", from: 0, to: waitFrom, series: 6 },
-    { name: "waited for a node", from: waitFrom, to: sent, series: 3 },
+  const phases: Phase[] = [
+    { name: "phases.received", from: 0, to: waitFrom, series: 6 },
+    { name: "phases.waited", from: waitFrom, to: sent, series: 3 },
     {
-      name: first_token_ms === null ? "sent, no token received" : "sent, until the first token",
+      name: first_token_ms === null ? "phases.sent_none" : "phases.sent",
       from: sent,
       to: first,
       series: 5,
     },
-    { name: "answer", from: first, to: duration_ms, series: 2 },
+    { name: "phases.answer", from: first, to: duration_ms, series: 2 },
   ];
   return phases.filter(({ from, to }) => to > from);
 }
@@ -34,9 +35,7 @@ export function Phases({ row }: { row: Course }): VNode | null {
   const phases = phasesOf(row);
   const end = row.duration_ms ?? 0;
   if (phases.length === 0) {
-    return (
-      <p class="quiet small-text">{row.duration_ms === null ? "Its phases were not measured." : "It took no time."}</p>
-    );
+    return <p class="quiet small-text">{t(row.duration_ms === null ? "phases.unmeasured" : "phases.no_time")}</p>;
   }
   const x = (ms: number): number => (ms / end) * width;
   return (
@@ -57,10 +56,10 @@ export function Phases({ row }: { row: Course }): VNode | null {
         {phases.map(({ name, from, to, series }) => (
           <li key={name}>
             <span class={`swatch series-${series}`} />
-            {name}: {shortTime(to - from)}
+            {t(name, { time: shortTime(to - from) })}
           </li>
         ))}
-        <li>total {shortTime(end)}</li>
+        <li>{t("phases.total", { time: shortTime(end) })}</li>
       </ol>
     </figure>
   );

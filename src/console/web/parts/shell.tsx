@@ -6,6 +6,7 @@ import {
   accountGroups,
   accountPages,
   isShown,
+  menuPath,
   moreOperatorPages,
   nameOf,
   operatorPages,
@@ -125,7 +126,7 @@ const Links = ({ pages }: { pages: readonly PageEntry[] }): VNode => (
 const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
   <a
     href={page.path}
-    aria-current={place.value.path === page.path ? "page" : undefined}
+    aria-current={menuPath(place.value.path) === page.path ? "page" : undefined}
     onPointerEnter={() => void page.load().catch(() => {})}
   >
     <Icon name={page.icon} />

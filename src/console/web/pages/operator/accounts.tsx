@@ -1,4 +1,4 @@
-// All accounts, with a search by e-mail address; each opens in a sheet where operators change it.
+// All accounts, with a search by e-mail address; each has a page where operators change it.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountRow } from "../../../api/accounts.ts";
@@ -11,7 +11,7 @@ import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { sells } from "../../session.ts";
 import { useWish } from "../../wish.ts";
-import { AccountSheet } from "./account-sheet.tsx";
+import { AccountLink } from "../../parts/account-link.tsx";
 import { DeletionRequests } from "./deletion-requests.tsx";
 import { InviteDialog, OpenInvitations } from "./invitations.tsx";
 import { NewAccountDialog } from "./new-account.tsx";
@@ -24,13 +24,11 @@ const pageRows = 50;
 export function AccountsPage(): VNode {
   const [search, setSearch] = useState("");
   const [cursors, setCursors] = useState<readonly string[]>([]);
-  const [open, setOpen] = useState<number | null>(null);
   const [making, setMaking] = useState(false);
   const [inviting, setInviting] = useState(false);
   useWish({
     new: () => setMaking(true),
     invite: () => setInviting(true),
-    open: (id) => setOpen(Number(id)),
   });
   const after = cursors.at(-1);
   const page = useResource(() => get("/operator/accounts", { search, after, limit: pageRows }), `${search} ${after}`);
@@ -68,7 +66,7 @@ export function AccountsPage(): VNode {
           <Loaded resource={page} lines={8}>
             {({ accounts, next }) => (
               <>
-                <AccountTable accounts={accounts} onOpen={setOpen} />
+                <AccountTable accounts={accounts} />
                 <Pager
                   label="Pages of accounts"
                   cursors={cursors}
@@ -83,15 +81,12 @@ export function AccountsPage(): VNode {
         <OpenInvitations resource={invitations} />
       </div>
       {inviting && <InviteDialog onClose={() => setInviting(false)} onMade={invitations.reload} />}
-      {open !== null && <AccountSheet id={open} onClose={() => setOpen(null)} onChanged={page.reload} />}
       {making && <NewAccountDialog onClose={() => setMaking(false)} onMade={page.reload} />}
     </Page>
   );
 }
 
-type AccountTableProps = Readonly<{ accounts: readonly AccountRow[]; onOpen: (id: number) => void }>;
-
-function AccountTable({ accounts, onOpen }: AccountTableProps): VNode {
+function AccountTable({ accounts }: { accounts: readonly AccountRow[] }): VNode {
   if (accounts.length === 0) return <Empty icon="accounts" title="No account matches" />;
   const hasCredit = sells.value || accounts.some(({ credit }) => credit !== 0);
   return (
@@ -102,7 +97,7 @@ function AccountTable({ accounts, onOpen }: AccountTableProps): VNode {
       {accounts.map((account) => (
         <tr key={account.id}>
           <td>
-            <Button caption={account.email} class="row-button" onClick={() => onOpen(account.id)} />
+            <AccountLink name={account.email} class="row-button" />
           </td>
           <td class="capital">{account.plan}</td>
           <td>

@@ -8,6 +8,7 @@ import { Pager } from "../../parts/pager.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
+import { AccountLink } from "../../parts/account-link.tsx";
 import { Time } from "../../parts/time.tsx";
 import { Table } from "../../parts/table.tsx";
 
@@ -45,12 +46,14 @@ const Entries = ({ entries }: Pick<AuditPageReply, "entries">): VNode => (
         <td class="nowrap quiet">
           <Time at={entry.time} shown={moment} />
         </td>
-        <td class="parted">{entry.subject === "" ? <span class="quiet">the server</span> : entry.subject}</td>
+        <td class="parted">
+          {entry.subject === "" ? <span class="quiet">the server</span> : <AccountLink name={entry.subject} />}
+        </td>
         <td class="parted sentence">{entry.detail}</td>
         <td class="quiet parted wide-only">
           {entry.operator !== "" && (
             <>
-              {entry.operator}
+              <AccountLink name={entry.operator} />
               <br />
             </>
           )}

@@ -190,7 +190,7 @@ type KeyRowProps = Readonly<{
 const KeyRow = ({ shown: key, isLimited, acts, onAsk, rotate }: KeyRowProps): VNode => (
   <tr>
     <td class="break">
-      {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}{" "}
+      {key.name} {key.ending !== null && <code class="quiet nowrap">…{key.ending}</code>}{" "}
       {key.machine && <span class="badge">machine</span>} {key.expired && <span class="badge bad">Expired</span>}
       {key.member !== null && <div class="quiet small-text">{key.member}</div>}
     </td>
@@ -202,10 +202,10 @@ const KeyRow = ({ shown: key, isLimited, acts, onAsk, rotate }: KeyRowProps): VN
     {isLimited && (
       <>
         <td class="number nowrap" data-name="Today">
-          {used(key.used_day, key.limit_day)}
+          {key.used_day === null ? "–" : used(key.used_day, key.limit_day)}
         </td>
         <td class="number nowrap" data-name="Month">
-          {used(key.used_month, key.limit_month)}
+          {key.used_month === null ? "–" : used(key.used_month, key.limit_month)}
         </td>
       </>
     )}

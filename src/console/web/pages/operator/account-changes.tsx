@@ -21,9 +21,9 @@ type FormProps = Readonly<{ account: OperatorAccount; onChanged: (next: Operator
 
 export const AccountChanges = ({ onReload, ...form }: FormProps & Readonly<{ onReload: () => void }>): VNode => (
   <section class="grid-2" aria-label={t("sheet.changes")}>
-    {sells.value && <CreditForm {...form} />}
     <PlanForm {...form} />
     <CostCenterForm {...form} />
+    {sells.value && <CreditForm {...form} />}
     {!form.account.team && <PasswordForm account={form.account} onChanged={onReload} />}
     <StateForm {...form} />
     <Panel title={t("sheet.data")}>

@@ -3,6 +3,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { AccountUse, OperatorAccount } from "../../../api/accounts.ts";
+import { now } from "../../clock.ts";
 import { compact, count, exactDollars, moment, worth } from "../../format.ts";
 import { AccountLink, accountPath, accountsPath } from "../../parts/account-link.tsx";
 import { AskButton } from "../../parts/asking-dialogs.tsx";
@@ -17,7 +18,7 @@ import { get, post, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { sells } from "../../session.ts";
-import { rich, t } from "../../texts.ts";
+import { rich, t, type TextKey } from "../../texts.ts";
 import { SessionItem } from "../account.tsx";
 import { NamedKeys } from "../named-keys.tsx";
 import { Members } from "../team.tsx";
@@ -123,9 +124,8 @@ const logPath = (account: string, more: Readonly<Record<string, string>> = {}): 
   `/operator/log${search({ account, ...more })}`;
 const servedSince = (from: string) => ({ reason: "served", from });
 
-const startOfDay = (daysAgo: number): string =>
-  new Date((Math.floor(Date.now() / dayMs) - daysAgo) * dayMs).toISOString();
-const startOfMonth = (): string => `${new Date().toISOString().slice(0, 7)}-01T00:00:00.000Z`;
+const startOfDay = (daysAgo: number): string => new Date((Math.floor(now() / dayMs) - daysAgo) * dayMs).toISOString();
+const startOfMonth = (): string => `${new Date(now()).toISOString().slice(0, 7)}-01T00:00:00.000Z`;
 
 function Figures({ account, use }: { account: OperatorAccount; use: AccountUse | null }): VNode {
   const { email, numbers, credit } = account;
@@ -134,7 +134,10 @@ function Figures({ account, use }: { account: OperatorAccount; use: AccountUse |
     of === undefined ? (
       " "
     ) : (
-      <a href={logPath(email, servedSince(from))}>{t("common.requests_counted", { requests: of.requests })}</a>
+      <>
+        {t(sells.value ? "sheet.balance_tokens" : "sheet.model_tokens")},{" "}
+        <a href={logPath(email, servedSince(from))}>{t("common.requests_counted", { requests: of.requests })}</a>
+      </>
     );
   const amount = (of: AccountUse["today"] | undefined): string | null =>
     of === undefined ? null : compact(sells.value ? of.billed_tokens : of.input + of.output);
@@ -170,43 +173,24 @@ function Figures({ account, use }: { account: OperatorAccount; use: AccountUse |
 type ModelRow = AccountUse["models"][number];
 
 function ModelUse({ email, use: { models } }: { email: string; use: AccountUse }): VNode {
-  const requests = (of: "today" | "days30", from: string) => (row: ModelRow) =>
-    row[of].requests === 0 ? (
-      "0"
-    ) : (
-      <a href={logPath(email, { model: row.model, ...servedSince(from) })}>{count(row[of].requests)}</a>
-    );
-  const tokens = ({ input, output }: AccountUse["today"]): number => input + output;
+  const used = (of: "today" | "days30", name: TextKey, daysAgo: number): DataColumn<ModelRow> => ({
+    ...{ id: of, name, isFigure: true },
+    sort: (row) => row[of].requests,
+    cell: ({ model, [of]: { requests, input, output } }) => (
+      <>
+        {requests === 0 ? (
+          "0"
+        ) : (
+          <a href={logPath(email, { model, ...servedSince(startOfDay(daysAgo)) })}>{count(requests)}</a>
+        )}
+        <div class="quiet small-text">{t("sheet.tokens", { tokens: compact(input + output) })}</div>
+      </>
+    ),
+  });
   const columns: readonly DataColumn<ModelRow>[] = [
     { id: "model", name: "common.model", sort: ({ model }) => model, look: "break", cell: ({ model }) => model },
-    {
-      id: "today",
-      name: "sheet.requests_today",
-      isFigure: true,
-      sort: ({ today }) => today.requests,
-      cell: requests("today", startOfDay(0)),
-    },
-    {
-      id: "tokens_today",
-      name: "sheet.tokens_today",
-      isFigure: true,
-      sort: ({ today }) => tokens(today),
-      cell: ({ today }) => compact(tokens(today)),
-    },
-    {
-      id: "days30",
-      name: "sheet.requests_days30",
-      isFigure: true,
-      sort: ({ days30 }) => days30.requests,
-      cell: requests("days30", startOfDay(29)),
-    },
-    {
-      id: "tokens_days30",
-      name: "sheet.tokens_days30",
-      isFigure: true,
-      sort: ({ days30 }) => tokens(days30),
-      cell: ({ days30 }) => compact(tokens(days30)),
-    },
+    used("today", "sheet.requests_today", 0),
+    used("days30", "sheet.requests_days30", 29),
     {
       id: "cost",
       name: "sheet.cost_days30",
@@ -340,43 +324,36 @@ function EndUsers({ email, use: { end_users: endUsers } }: { email: string; use:
       name: "sheet.end_user",
       look: "break",
       sort: ({ name }) => name,
-      cell: ({ name }) => name || <span class="quiet">{t(name === null ? "sheet.erased" : "sheet.unnamed")}</span>,
-    },
-    {
-      id: "key",
-      name: "log.key",
-      look: "quiet break",
-      sort: ({ key }) => key,
-      cell: ({ key }) => <a href={logPath(email, { key, ...servedSince(startOfDay(29)) })}>{key}</a>,
+      cell: ({ name, key }) => (
+        <>
+          {name || <span class="quiet">{t(name === null ? "sheet.erased" : "sheet.unnamed")}</span>}
+          <div class="small-text">
+            <a href={logPath(email, { key, ...servedSince(startOfDay(29)) })}>{key}</a>
+          </div>
+        </>
+      ),
     },
     {
       id: "requests",
       name: "common.requests",
       isFigure: true,
-      sort: (of) => of.requests,
-      cell: (of) => count(of.requests),
+      sort: ({ requests }) => requests,
+      cell: ({ requests }) => count(requests),
+    },
+    {
+      id: "tokens",
+      name: "log.tokens",
+      isFigure: true,
+      sort: ({ input, output }) => input + output,
+      cell: ({ input, output }) => compact(input + output),
     },
     {
       id: "limit",
       name: "sheet.end_user_limit",
       isFigure: true,
       look: "quiet",
-      sort: (of) => of.limit_day,
-      cell: (of) => (of.limit_day === null ? "–" : count(of.limit_day)),
-    },
-    {
-      id: "tokens",
-      name: "sheet.tokens_days30",
-      isFigure: true,
-      sort: ({ input, output }) => input + output,
-      cell: ({ input, output }) => compact(input + output),
-    },
-    {
-      id: "cost",
-      name: "sheet.cost_days30",
-      isFigure: true,
-      sort: (of) => of.billed_tokens,
-      cell: (of) => exactDollars(of.cost_usd),
+      sort: ({ limit_day: limit }) => limit,
+      cell: ({ limit_day: limit }) => (limit === null ? "–" : count(limit)),
     },
   ];
   return (
@@ -384,7 +361,7 @@ function EndUsers({ email, use: { end_users: endUsers } }: { email: string; use:
       <DataTable
         name="sheet-end-users"
         caption={t("sheet.end_users")}
-        columns={columns.filter(({ id }) => sells.value || id !== "cost")}
+        columns={columns}
         rows={endUsers}
         rowKey={({ key, name }) => `${key} ${name}`}
         first="-tokens"

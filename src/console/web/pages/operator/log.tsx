@@ -265,10 +265,10 @@ function columnsOf(
           by({ account: "nobody", key: "" }, <span class="quiet">{t("log.nobody")}</span>)
         ) : (
           <>
-            {by({ account, key: "" }, account)}{" "}
-            <AccountLink name={account} class="sheet-link" label={t("log.sheet", { account })}>
+            <AccountLink name={account} label={t("log.sheet", { account })}>
               <Icon name="account" size={14} />
-            </AccountLink>
+            </AccountLink>{" "}
+            {by({ account, key: "" }, account)}
           </>
         ),
     },

@@ -1,6 +1,7 @@
 // Every model: the nodes that have it, whether it is up, its price, the plans that include it and its use.
 import type { ComponentChildren, VNode } from "preact";
 import type { OperatorModels } from "../../../api/nodes.ts";
+import { now } from "../../clock.ts";
 import { compact, count, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -50,6 +51,12 @@ const nodesNow = (): string =>
     .map(({ name, health, drained_since, below }) => [name, health, drained_since, ...below].join(" "))
     .join("\n");
 
+const hourMs = 3_600_000;
+
+/** Of this hour and the 23 before it, as the server counts. */
+const logOfDay = (of: Readonly<{ model: string; reason?: string }>): string =>
+  `/operator/log${search({ ...of, from: new Date((Math.floor(now() / hourMs) - 23) * hourMs).toISOString() })}`;
+
 const columns: readonly DataColumn<OperatorModel>[] = [
   { id: "model", name: "common.model", sort: ({ id }) => id, cell: (model) => <Name of={model} /> },
   { id: "state", name: "common.state", sort: stateOf, cell: (model) => <State of={model} /> },
@@ -75,8 +82,15 @@ const columns: readonly DataColumn<OperatorModel>[] = [
     sort: ({ day }) => day.requests,
     cell: ({ id, day }) => (
       <>
-        {day.requests === 0 ? "0" : <a href={`/operator/log${search({ model: id })}`}>{count(day.requests)}</a>}
-        {day.failed > 0 && <span class="quiet"> {t("models.failed", { failed: day.failed })}</span>}
+        {day.requests === 0 ? "0" : <a href={logOfDay({ model: id })}>{count(day.requests)}</a>}
+        {day.failed > 0 && (
+          <>
+            {" "}
+            <a class="quiet" href={logOfDay({ model: id, reason: "broken" })}>
+              {t("models.failed", { failed: day.failed })}
+            </a>
+          </>
+        )}
       </>
     ),
   },

@@ -137,11 +137,14 @@ describe.skipIf(withoutBrowser)("an account's page", () => {
 
     await page.goto("/operator/log");
     await page.getByRole("button", { name: "Pause" }).click();
-    const all = await rows(page);
+    const all = page.locator("tbody tr");
     await all.first().waitFor();
     await page.getByRole("link", { name: /400/ }).first().click();
     expect(new URL(page.url()).search).toStartWith("?reason=");
-    await expectEventually(async () => (await all.count()) >= 1 && (await page.getByText("200").count()) === 0, true);
+    await expectEventually(
+      async () => (await all.count()) >= 1 && (await page.locator("tbody").getByText("200").count()) === 0,
+      true,
+    );
     await page.getByRole("button", { name: "Columns" }).click();
     for (const name of ["Class", "Cause", "Endpoint"]) await page.getByRole("checkbox", { name }).check();
     await page.keyboard.press("Escape");
@@ -280,6 +283,5 @@ describe.skipIf(withoutBrowser)("an account's page", () => {
     expect(visit.problemsBut(/404|400|409/)).toEqual([]);
   });
 
-  const rows = async (page: Page): Promise<Locator> => page.locator("tbody tr");
   const alerts = (page: Page): Locator => page.locator("main [role=alert]");
 });

@@ -4,7 +4,7 @@ import { eachCount } from "../../src/core/count-limits.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { BrowserSessions } from "../../src/console/api/account.ts";
-import type { AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
+import type { AccountUse, AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
 import type { AccountKeys, KeyState } from "../../src/console/api/keys.ts";
 import type { AccountNumbers } from "../../src/console/api/live.ts";
 import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.ts";
@@ -87,9 +87,9 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         }
         await expectHarmless(visit, path);
       }
-      await page.goto("/operator/accounts");
-      await page.locator("tbody button").first().click();
+      await page.goto("/operator/accounts/someone");
       await page.getByRole("button", { name: "Set password" }).waitFor();
+      await page.getByRole("region", { name: "End users, 30 days" }).waitFor();
       await expectHarmless(visit, "account sheet");
       await page.goto("/usage");
       await page.locator("tbody button").first().click();
@@ -227,6 +227,8 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/keys": accountKeys,
     "/usage": { rows: payloads.map(usageRow), next: null } satisfies UsagePage,
     "/usage/summary": summary,
+    "/use": accountUse,
+    "/operator/account": operatorAccount,
     "/plan": plan,
     "/sessions": sessions,
     "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
@@ -247,9 +249,8 @@ async function answerWithPayloads(page: Page): Promise<void> {
     const path = new URL(route.request().url()).pathname.slice("/console/api".length);
     if (path === "/events")
       return route.fulfill({ headers: { "content-type": "text/event-stream" }, body: ": none\n\n" });
-    const account = /^\/operator\/accounts\/(\d+)(\/usage)?$/.exec(path);
-    if (account === null) return route.fulfill({ json: replies[path] });
-    return route.fulfill({ json: account[2] === undefined ? operatorAccount : replies["/usage"] });
+    const of = /^\/operator\/accounts\/\d+(\/(?:keys|sessions|use))$/.exec(path)?.[1];
+    return route.fulfill({ json: replies[of ?? path] });
   });
 }
 
@@ -335,6 +336,13 @@ const summary: UsageSummary = {
   endpoints: [...payloads],
   keys: payloads.map((name, index) => ({ id: index, name, ending: name })),
   end_users: payloads.map((name) => ({ name, key: name, ...sum })),
+};
+
+const accountUse: AccountUse = {
+  today: sum,
+  month: sum,
+  models: payloads.map((model) => ({ model, today: sum, days30: sum })),
+  end_users: payloads.map((name) => ({ name, key: name, limit_day: 1, ...sum })),
 };
 
 const requestLog: LogPage = {
@@ -513,7 +521,7 @@ const accountRow = (email: string, id: number): AccountsPage["accounts"][number]
   plan: "free",
   credit: 0,
   operator: true,
-  team: true,
+  team: false,
   disabled: false,
   created_at: time,
 });

@@ -101,10 +101,10 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
     [rows, sort, server === undefined],
   );
   const total = server?.total ?? rows.length;
-  const pages = Math.max(1, Math.ceil(total / tableRows));
+  const pages = isPart === true ? 1 : Math.max(1, Math.ceil(total / tableRows));
   const page = Math.min(pages, server?.page ?? askedPage);
   const start = (page - 1) * tableRows;
-  const drawn = server === undefined ? sorted.slice(start, start + tableRows) : sorted;
+  const drawn = server === undefined && isPart !== true ? sorted.slice(start, start + tableRows) : sorted;
   const shown = columns.filter(({ id, isOptional }, at) => at === 0 || (chosen[id] ?? isOptional !== true));
 
   const sortBy = (by: string): void => changeQuery({ [`${prefix}sort`]: by, [`${prefix}page`]: null });

@@ -129,7 +129,7 @@ export const requests = verb({
 const rowsEverMax = 1_000;
 
 const headings = [
-  ...["time", "account", "key", "model", "node", "status", "reason", "wait ms", "first token ms"],
+  ...["time", "account", "key", "address", "model", "node", "status", "reason", "wait ms", "first token ms"],
   ...["ms", "input", "output", "balance tokens", "cost USD", "request id", ""],
 ];
 
@@ -137,7 +137,16 @@ const modelIn = ({ model, asked_model: asked }: RequestRow): string =>
   asked === null ? model : `${model} for ${asked}`;
 
 export const cellsOf = (row: RequestRow): (string | number)[] => [
-  ...[row.time, row.account ?? "", row.key ?? "", modelIn(row), row.node ?? "", row.status, row.reason ?? ""],
+  ...[
+    row.time,
+    row.account ?? "",
+    row.key ?? "",
+    row.address ?? "",
+    modelIn(row),
+    row.node ?? "",
+    row.status,
+    row.reason ?? "",
+  ],
   ...[row.wait_ms ?? "", row.first_token_ms ?? "", row.duration_ms ?? "", row.input, row.output],
   ...[row.billed_tokens, row.cost_usd, row.request_id, row.more === 0 ? "" : `and ${row.more} more like this`],
 ];

@@ -47,7 +47,9 @@ export class Pages {
   async #early(request: Request, signedIn: boolean): Promise<string> {
     const lines = new TextDecoder().decode((await this.#assets()).get("/preloads.txt")?.bytes).split("\n");
     const path = requestAddress(request).pathname;
-    const line = signedIn ? lines.find((line) => line.startsWith(`${fileOf[path] ?? path} `)) : undefined;
+    const lineOf = (page: string) => lines.find((line) => line.startsWith(`${fileOf[page] ?? page} `));
+    // A row of a list is shown by the list's file.
+    const line = signedIn ? (lineOf(path) ?? lineOf(path.slice(0, path.lastIndexOf("/")))) : undefined;
     const scripts = line?.split(" ").slice(1) ?? [];
     const data = ["/session", ...(signedIn && path === "/" ? ["/overview"] : [])];
     return [

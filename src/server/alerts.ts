@@ -35,6 +35,8 @@ type Parts = Readonly<{
   clock: Clock;
 }>;
 
+const nodePath = (name: string): string => `/operator/nodes/${encodeURIComponent(name)}`;
+
 export class Alerts {
   readonly #parts: Parts;
   #latest: readonly OperatorAlert[] = [];
@@ -85,7 +87,7 @@ export class Alerts {
   *#nodes(): Generator<OperatorAlert> {
     for (const { name, health, problem, drainedAt } of this.#parts.nodes()) {
       if (health !== "down" || drainedAt !== null) continue;
-      yield { kind: "node", text: `${name} is down: ${problem ?? "it does not answer"}`, path: "/operator/nodes" };
+      yield { kind: "node", text: `${name} is down: ${problem ?? "it does not answer"}`, path: nodePath(name) };
     }
   }
 
@@ -136,7 +138,7 @@ export class Alerts {
 
   async #endingCertificates(): Promise<readonly OperatorAlert[]> {
     const { nodes, baseUrl, clock } = this.#parts;
-    const served = nodes().map(({ name, url }) => ({ what: `the node ${name}`, url, path: "/operator/nodes" }));
+    const served = nodes().map(({ name, url }) => ({ what: `the node ${name}`, url, path: nodePath(name) }));
     const all = [{ what: baseUrl, url: baseUrl, path: "/operator/server" }, ...served];
     const secure = all.filter(({ url }) => url.startsWith("https:"));
     const found = await Promise.all(secure.map(async (one) => ({ ...one, ends: await this.#endOf(new URL(one.url)) })));

@@ -11,7 +11,7 @@ import {
   type RouteShape,
   routes,
 } from "../api/routes.ts";
-import type { ApiErrorCode, Done } from "../api/shapes.ts";
+import type { ApiErrorCode, Done, Faults } from "../api/shapes.ts";
 
 export type Visitor = Readonly<{ session: SessionRecord; account: AccountRecord }>;
 
@@ -32,7 +32,12 @@ export type Call<Of extends Access = Access, Body = unknown, Query = unknown> = 
 export type CallOf<Name extends RouteName> = Call<AccessOf<Name>, BodyOf<Name>, QueryOf<Name>>;
 
 /** A refused call, with a sentence for people; its code decides the status. */
-export type Failure = Readonly<{ failure: ApiErrorCode; message: string; retrySeconds?: number }>;
+export type Failure = Readonly<{
+  failure: ApiErrorCode;
+  message: string;
+  retrySeconds?: number;
+  faults?: Faults;
+}>;
 
 export class WithCookies<Reply> {
   readonly cookies: readonly string[];

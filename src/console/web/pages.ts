@@ -1,6 +1,5 @@
 // Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
-import { accountsPath } from "./parts/account-link.tsx";
 import type { IconName } from "./parts/icons.tsx";
 import { account, sells, session } from "./session.ts";
 import { loadTexts, t, type TextKey } from "./texts.ts";
@@ -113,24 +112,15 @@ export const nameOf = ({ path, name }: PageEntry): string =>
 /** Programs lead there, and no menu. */
 const devicePage = page("/device", "menu.device", "key", () => import("./pages/device.tsx"), "DevicePage");
 
-/** Of one account, whose name stands at the end of its address. */
-const sheetPage = page(
-  `${accountsPath}/`,
-  "menu.account",
-  "account",
-  () => import("./pages/operator/account-sheet.tsx"),
-  "AccountSheetPage",
-);
+/** Lists, of which each row has a page of its own: `/operator/nodes/gpu-a`. */
+const lists = ["/operator/accounts", "/operator/nodes", "/operator/models"];
 
 /** `address`: a path, perhaps with a query. */
 export function pageAt(address: string): PageEntry | undefined {
   const path = pathOf(address.split("?", 1)[0]!);
-  if (path.startsWith(sheetPage.path)) return sheetPage;
-  return [...accountPages, devicePage, ...allOperatorPages].find((known) => known.path === path);
+  const list = lists.find((list) => path.startsWith(`${list}/`)) ?? path;
+  return [...accountPages, devicePage, ...allOperatorPages].find((page) => page.path === list);
 }
-
-/** The path that the menu has of it. */
-export const menuPath = (path: string): string => (path.startsWith(sheetPage.path) ? accountsPath : path);
 
 /** Bookmarks have addresses that pages had before. */
 const pathOf = (path: string): string => (path === "/operator/activity" ? "/operator" : path);

@@ -16,7 +16,7 @@ import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get, post, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
-import { navigate, place } from "../../route.ts";
+import { navigate } from "../../route.ts";
 import { sells } from "../../session.ts";
 import { rich, t, type TextKey } from "../../texts.ts";
 import { SessionItem } from "../account.tsx";
@@ -27,22 +27,7 @@ import { AccountChanges } from "./account-changes.tsx";
 const requestsShown = 8;
 const dayMs = 86_400_000;
 
-/** The name at the end of the address. */
-function nameIn(path: string): string {
-  const name = path.slice(accountsPath.length + 1);
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
-}
-
-export function AccountSheetPage(): VNode {
-  const name = nameIn(place.value.path);
-  return <Sheet key={name} name={name} />;
-}
-
-function Sheet({ name }: { name: string }): VNode {
+export function AccountSheet({ name }: { name: string }): VNode {
   const account = useResource(() => get("/operator/account", { name }), name);
   const { value } = account;
   const email = value?.email;
@@ -54,15 +39,11 @@ function Sheet({ name }: { name: string }): VNode {
     <Page
       title={email ?? name}
       lead={value === null ? undefined : <Badges account={value} />}
+      back={{ href: accountsPath, name: t("menu.accounts") }}
       actions={
-        <>
-          <a class="button" href={logPath(name)}>
-            {t("sheet.all_requests")}
-          </a>
-          <a class="button" href={accountsPath}>
-            {t("menu.accounts")}
-          </a>
-        </>
+        <a class="button" href={logPath(name)}>
+          {t("sheet.all_requests")}
+        </a>
       }
     >
       <Loaded resource={account} lines={12}>

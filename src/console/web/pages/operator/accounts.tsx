@@ -11,7 +11,9 @@ import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { sells } from "../../session.ts";
 import { useWish } from "../../wish.ts";
-import { AccountLink } from "../../parts/account-link.tsx";
+import { AccountLink, accountsPath } from "../../parts/account-link.tsx";
+import { rowOf } from "../../route.ts";
+import { AccountSheet } from "./account-sheet.tsx";
 import { DeletionRequests } from "./deletion-requests.tsx";
 import { InviteDialog, OpenInvitations } from "./invitations.tsx";
 import { NewAccountDialog } from "./new-account.tsx";
@@ -22,6 +24,11 @@ import { figures, Table } from "../../parts/table.tsx";
 const pageRows = 50;
 
 export function AccountsPage(): VNode {
+  const name = rowOf(accountsPath);
+  return name === null ? <Accounts /> : <AccountSheet key={name} name={name} />;
+}
+
+function Accounts(): VNode {
   const [search, setSearch] = useState("");
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [making, setMaking] = useState(false);

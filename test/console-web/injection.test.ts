@@ -73,7 +73,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         ["/operator/accounts", payloads.length],
         ["/operator/requests", payloads.length],
         ["/operator/nodes", payloads.length],
-        ["/operator/models", payloads.length],
+        ["/operator/models", 50],
         ["/operator/server", 1],
         ["/operator/audit", payloads.length],
         ["/operator/log", payloads.length],

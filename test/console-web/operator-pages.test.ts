@@ -99,7 +99,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await sheet.getByLabel("Reason").fill("Invoice 44");
       await sheet.getByRole("button", { name: "Grant credit" }).click();
       await box.getByRole("button", { name: "Grant credit" }).click();
-      await sheet.getByText("$15.00").waitFor();
+      await page.getByText(`3,000,000 balance tokens were credited to ${customer}.`).waitFor();
       expect((await gateway.show(customer)).credit).toBe(3_000_000);
 
       await sheet.getByLabel("Plan", { exact: true }).getByRole("combobox").selectOption("plus");

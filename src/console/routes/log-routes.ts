@@ -1,7 +1,13 @@
 // The request log: all requests for operators, and its own refused or failed requests for each account.
 import { namesOf } from "../../account/people/account-names.ts";
 import { defaultKeyName, keyNumberOf } from "../../account/people/key-names.ts";
-import { logFilterOf, logPlaceOf, type RequestRow, requestRowsOf } from "../../account/request-row.ts";
+import {
+  logFilterOf,
+  logPlaceOf,
+  type RequestRow,
+  type RequestRows,
+  requestRowsOf,
+} from "../../account/request-row.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import { csvLine } from "../../core/csv.ts";
 import {
@@ -44,10 +50,7 @@ const columns = [
 
 export function logRoutes(parts: Parts): Route[] {
   const { requestLog, office, catalog, nodes } = parts;
-  const rowsOf = async (page: StoredPage) => {
-    const named = page.rows.map(({ account }) => account);
-    return requestRowsOf(page, await namesOf(office, named));
-  };
+  const rowsOf = (page: StoredPage) => namedRows(office, page);
 
   return [
     route("GET /operator/log", async ({ query }) => {
@@ -63,13 +66,7 @@ export function logRoutes(parts: Parts): Route[] {
       };
     }),
 
-    route("GET /operator/log.csv", ({ query }) =>
-      exported(query, "csv", csvLine(columns), (row) => csvLine(columns.map((column) => row[column]))),
-    ),
-
-    route("GET /operator/log.json", ({ query }) =>
-      exported(query, "json", "[", (row, isFirst) => `${isFirst ? "" : ","}\n${JSON.stringify(row)}`, "\n]\n"),
-    ),
+    ...exportRoutes(parts, filterOf),
 
     route("GET /refusals", async ({ visitor, query }) => {
       const filter = { ...anyRequest, account: visitor.account.id, reason: "failed" };
@@ -99,38 +96,6 @@ export function logRoutes(parts: Parts): Route[] {
     return isFailure(asker) ? asker : { ...filter, ...asker };
   }
 
-  /** Reads page by page as the browser takes it, so that millions of rows need no memory. */
-  async function exported(
-    query: LogFilter,
-    form: "csv" | "json",
-    head: string,
-    textOf: (row: RequestRow, isFirst: boolean) => string,
-    end = "",
-  ): Promise<Response | Failure> {
-    const filter = await filterOf(query);
-    if (isFailure(filter)) return filter;
-    const encoder = new TextEncoder();
-    let place: LogPlace | null = null;
-    let isFirst = true;
-    const body = new ReadableStream<Uint8Array>({
-      start: (controller) => controller.enqueue(encoder.encode(head)),
-      async pull(controller) {
-        // A search that gives up after a while goes on with the next page.
-        for (let taken = false; !taken;) {
-          const page = await requestLog.page(filter, place, exportPageRows);
-          const { rows } = await rowsOf(page);
-          const text = rows.map((row, at) => textOf(row, isFirst && at === 0)).join("");
-          if (rows.length > 0) isFirst = false;
-          taken = rows.length > 0 || page.next === null;
-          if (taken) controller.enqueue(encoder.encode(page.next === null ? text + end : text));
-          if (page.next === null) controller.close();
-          place = page.next;
-        }
-      },
-    });
-    return fileReply(body, `requests-${timeOf(parts.clock.wall()).slice(0, 10)}.${form}`);
-  }
-
   /** The account and key to filter by; the name of a key needs an account. */
   async function askerOf(
     email: string,
@@ -152,5 +117,57 @@ export function logRoutes(parts: Parts): Route[] {
     return named === undefined
       ? fail("not_found", `${account.email} has no key ${key}.`)
       : { account: account.id, key: named };
+  }
+}
+
+async function namedRows(office: Parts["office"], page: StoredPage): Promise<RequestRows> {
+  const named = page.rows.map(({ account }) => account);
+  return requestRowsOf(page, await namesOf(office, named));
+}
+
+function exportRoutes(
+  { requestLog, office, clock }: Parts,
+  filterOf: (query: LogFilter) => Promise<Filter | Failure>,
+): Route[] {
+  return [
+    route("GET /operator/log.csv", ({ query }) =>
+      exported(query, "csv", csvLine(columns), (row) => csvLine(columns.map((column) => row[column]))),
+    ),
+
+    route("GET /operator/log.json", ({ query }) =>
+      exported(query, "json", "[", (row, isFirst) => `${isFirst ? "" : ","}\n${JSON.stringify(row)}`, "\n]\n"),
+    ),
+  ];
+
+  /** Reads page by page as the browser takes it, so that millions of rows need no memory. */
+  async function exported(
+    query: LogFilter,
+    form: "csv" | "json",
+    head: string,
+    textOf: (row: RequestRow, isFirst: boolean) => string,
+    end = "",
+  ): Promise<Response | Failure> {
+    const filter = await filterOf(query);
+    if (isFailure(filter)) return filter;
+    const encoder = new TextEncoder();
+    let place: LogPlace | null = null;
+    let isFirst = true;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(encoder.encode(head)),
+      async pull(controller) {
+        // A search that gives up after a while goes on with the next page.
+        for (let taken = false; !taken;) {
+          const page = await requestLog.page(filter, place, exportPageRows);
+          const { rows } = await namedRows(office, page);
+          const text = rows.map((row, at) => textOf(row, isFirst && at === 0)).join("");
+          if (rows.length > 0) isFirst = false;
+          taken = rows.length > 0 || page.next === null;
+          if (taken) controller.enqueue(encoder.encode(page.next === null ? text + end : text));
+          if (page.next === null) controller.close();
+          place = page.next;
+        }
+      },
+    });
+    return fileReply(body, `requests-${timeOf(clock.wall()).slice(0, 10)}.${form}`);
   }
 }

@@ -5,6 +5,7 @@ import type { AccountRecord } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Verb } from "../../office/verb.ts";
 import {
+  address,
   changePassword,
   costCenter,
   create,
@@ -69,6 +70,8 @@ export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] 
     ...sheetRoutes(parts, asked),
 
     route("POST /operator/accounts/:id/plan", (call) => changed(call, plan, call.body)),
+
+    route("POST /operator/accounts/:id/address", (call) => changed(call, address, call.body)),
 
     route("POST /operator/accounts/:id/credit", (call) => changed(call, credit, call.body)),
 
@@ -207,6 +210,7 @@ async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountR
     teams: await parts.office.read(async (unit) =>
       (await new Teams(unit.teams).of(id)).map(([team, { role }]) => ({ id: team.id, name: team.email, role })),
     ),
+    mail_address: record.mailAddress,
     providers: (await parts.office.read(({ identities }) => identities.of(id))).map(({ issuer }) => issuer),
     numbers: await numbersOf(parts, id, live.requests.openRequestsOf(id)),
   };

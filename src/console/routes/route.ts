@@ -1,6 +1,7 @@
 // Handlers for routes of the console's contract: what they get, and what they may answer.
 import type { TSchema } from "@sinclair/typebox";
 import type { AccountRecord, SessionRecord } from "../../account/records.ts";
+import type { MailLanguage } from "../../core/mail.ts";
 import {
   type Access,
   type AccessOf,
@@ -27,6 +28,8 @@ export type Call<Of extends Access = Access, Body = unknown, Query = unknown> = 
   /** The address is a proxy's, behind which browsers are indistinguishable. */
   isShared: boolean;
   browser: string;
+  /** Of those that we speak, the one that the browser wants most; null: none. */
+  language: MailLanguage | null;
 }>;
 
 export type CallOf<Name extends RouteName> = Call<AccessOf<Name>, BodyOf<Name>, QueryOf<Name>>;

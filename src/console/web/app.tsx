@@ -37,6 +37,7 @@ function Content(): VNode {
     );
   }
   if (doorPaths.includes(path)) return <LazyDoor />;
+  if (mailPaths.includes(path)) return <LazyMail />;
   if (!signedIn || path === "/sign-in") return <SignInPage />;
   const page = pageAt(path);
   if (page?.path.startsWith("/operator") === true && account.value?.operator !== true) {
@@ -51,6 +52,7 @@ function Content(): VNode {
 
 /** Of the page for those who come by a link or from an identity provider, signed in or not. */
 const doorPaths = ["/sign-in/callback", "/join", "/set-password"];
+const mailPaths = ["/forgotten", "/confirm-mail", "/unsubscribe"];
 
 /** Where to go after the sign-in: a page of this console, never another site. */
 function nextPath(query: URLSearchParams): string {
@@ -91,6 +93,14 @@ const LazyDoor = (): VNode => (
   <Lazy
     name="door"
     load={async () => (await import("./pages/door-pages.tsx")).DoorPage}
+    meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
+  />
+);
+
+const LazyMail = (): VNode => (
+  <Lazy
+    name="mail"
+    load={async () => (await import("./pages/mail-pages.tsx")).MailPage}
     meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
   />
 );

@@ -41,6 +41,10 @@ export function NamedKeys({ of, onMade = () => {} }: NamedKeysProps): VNode {
   const [asking, setAsking] = useState<Asking | null>(null);
   const close = (): void => setAsking(null);
   useWish({ new: () => setMaking(true) });
+  const rotated = (api_key: string): void => {
+    setMade({ id: defaultKeyId, name: "default", api_key });
+    keys.reload();
+  };
   const changed = (): void => {
     close();
     keys.reload();
@@ -60,17 +64,7 @@ export function NamedKeys({ of, onMade = () => {} }: NamedKeysProps): VNode {
             keys={of === undefined ? all.filter(({ id }) => id !== defaultKeyId) : all}
             isOfOperator={of !== undefined}
             onAsk={setAsking}
-            rotate={
-              of !== undefined && (
-                <RotateButton
-                  of={of}
-                  onRotated={(api_key) => {
-                    setMade({ id: defaultKeyId, name: "default", api_key });
-                    keys.reload();
-                  }}
-                />
-              )
-            }
+            rotate={of !== undefined && <RotateButton of={of} onRotated={rotated} />}
           />
         )}
       </Loaded>
@@ -89,20 +83,7 @@ export function NamedKeys({ of, onMade = () => {} }: NamedKeysProps): VNode {
       {asking?.what === "limits" && <LimitsDialog acts={acts} shown={asking.key} onClose={close} onDone={changed} />}
       {asking?.what === "rename" && <RenameDialog acts={acts} shown={asking.key} onClose={close} onDone={changed} />}
       {asking?.what === "cost_center" && of !== undefined && (
-        <NameDialog
-          title={t("sheet.cost_center_of", { name: asking.key.name })}
-          label={t("sheet.cost_center")}
-          hint={t("sheet.cost_center_key_hint")}
-          name={asking.key.cost_center ?? ""}
-          maxLength={100}
-          isOptional
-          caption={t("sheet.save")}
-          onName={async (name) => {
-            await post(`/operator/accounts/${of}/cost-center`, { cost_center: name || null, key: asking.key.id });
-            changed();
-          }}
-          onClose={close}
-        />
+        <CostCenterDialog of={of} shown={asking.key} onClose={close} onDone={changed} />
       )}
       {asking?.what === "revoke" && (
         <RevokeDialog
@@ -141,6 +122,25 @@ function RotateButton({ of, onRotated }: { of: number; onRotated: (apiKey: strin
     </AskButton>
   );
 }
+
+type CostCenterProps = Readonly<{ of: number; shown: AccountKey; onClose: () => void; onDone: () => void }>;
+
+const CostCenterDialog = ({ of, shown: { id, name, cost_center }, onClose, onDone }: CostCenterProps): VNode => (
+  <NameDialog
+    title={t("sheet.cost_center_of", { name })}
+    label={t("sheet.cost_center")}
+    hint={t("sheet.cost_center_key_hint")}
+    name={cost_center ?? ""}
+    maxLength={100}
+    isOptional
+    caption={t("sheet.save")}
+    onName={async (given) => {
+      await post(`/operator/accounts/${of}/cost-center`, { cost_center: given || null, key: id });
+      onDone();
+    }}
+    onClose={onClose}
+  />
+);
 
 type KeyTableProps = Readonly<{
   keys: readonly AccountKey[];

@@ -211,36 +211,82 @@ const Rows = ({ rows, filter, onChoose }: RowsProps): VNode => (
   />
 );
 
-function columnsOf(
-  filter: Filter,
-  isFree: boolean,
-  onChoose: (row: RequestRow) => void,
-): readonly DataColumn<RequestRow>[] {
-  /** A value that filters by itself when it is clicked. */
-  const by = (more: Partial<Filter>, children: ComponentChildren): VNode => (
+type Column = DataColumn<RequestRow>;
+
+/** A value that filters by itself when it is clicked. */
+const by =
+  (filter: Filter) =>
+  (more: Partial<Filter>, children: ComponentChildren): VNode => (
     <a class="filter-link" href={addressOf({ ...filter, ...more })} title={t("log.only")}>
       {children}
     </a>
   );
-  const text = (name: Name & keyof RequestRow, column: TextKey, more: object = {}): DataColumn<RequestRow> => ({
-    id: name,
-    name: column,
-    look: "clip-cell quiet",
-    cell: (row) => {
-      const value = row[name];
-      return value === null || value === "" ? "–" : by({ [name]: String(value) }, value);
-    },
-    ...more,
-  });
-  const duration = (
-    id: "wait_ms" | "first_token_ms" | "duration_ms",
-    name: TextKey,
-    more: object = {},
-  ): DataColumn<RequestRow> => ({ id, name, isFigure: true, cell: (row) => time(row[id]), ...more });
-  const plain = (id: "cause" | "tags" | "cost_center", name: TextKey): DataColumn<RequestRow> => ({
-    ...{ id, name, look: "clip-cell quiet", isOptional: true },
-    cell: (row) => <span title={row[id] ?? undefined}>{row[id] ?? "–"}</span>,
-  });
+type By = ReturnType<typeof by>;
+
+const text = (only: By, name: Name & keyof RequestRow, column: TextKey, more: object = {}): Column => ({
+  id: name,
+  name: column,
+  look: "clip-cell quiet",
+  cell: (row) => {
+    const value = row[name];
+    return value === null || value === "" ? "–" : only({ [name]: String(value) }, value);
+  },
+  ...more,
+});
+
+const duration = (id: "wait_ms" | "first_token_ms" | "duration_ms", name: TextKey, more: object = {}): Column => ({
+  ...{ id, name, isFigure: true },
+  cell: (row) => time(row[id]),
+  ...more,
+});
+
+const plain = (id: "cause" | "tags" | "cost_center", name: TextKey): Column => ({
+  ...{ id, name, look: "clip-cell quiet", isOptional: true },
+  cell: (row) => <span title={row[id] ?? undefined}>{row[id] ?? "–"}</span>,
+});
+
+const accountColumn = (only: By): Column => ({
+  id: "account",
+  name: "common.account",
+  look: "clip-cell",
+  cell: ({ account }) =>
+    account === null ? (
+      only({ account: "nobody", key: "" }, <span class="quiet">{t("log.nobody")}</span>)
+    ) : (
+      <>
+        <AccountLink name={account} label={t("log.sheet", { account })}>
+          <Icon name="account" size={14} />
+        </AccountLink>{" "}
+        {only({ account, key: "" }, account)}
+      </>
+    ),
+});
+
+const modelColumn = (only: By): Column => ({
+  id: "model",
+  name: "common.model",
+  look: "clip-cell",
+  cell: ({ model, asked_model: asked }) => (
+    <>
+      {model === "" ? <span class="quiet">–</span> : only({ model }, model)}
+      {asked !== null && <div class="quiet small-text clipped">{t("log.for", { model: asked })}</div>}
+    </>
+  ),
+});
+
+const amounts: readonly Column[] = [
+  {
+    id: "tokens",
+    name: "log.tokens",
+    isFigure: true,
+    room: "wide",
+    cell: ({ input, output }) => <span title={t("log.in_out", { input, output })}>{compact(input + output)}</span>,
+  },
+  { id: "cost", name: "log.cost", isFigure: true, cell: ({ cost_usd }) => exactDollars(cost_usd) },
+];
+
+function columnsOf(filter: Filter, isFree: boolean, onChoose: (row: RequestRow) => void): readonly Column[] {
+  const only = by(filter);
   return [
     {
       id: "time",
@@ -254,67 +300,25 @@ function columnsOf(
     {
       id: "result",
       name: "log.result",
-      cell: (row) => by(row.reason === null ? { reason: "served" } : { reason: row.reason }, <Result row={row} />),
+      cell: (row) => only({ reason: row.reason ?? "served" }, <Result row={row} />),
     },
+    accountColumn(only),
     {
-      id: "account",
-      name: "common.account",
-      look: "clip-cell",
-      cell: ({ account }) =>
-        account === null ? (
-          by({ account: "nobody", key: "" }, <span class="quiet">{t("log.nobody")}</span>)
-        ) : (
-          <>
-            <AccountLink name={account} label={t("log.sheet", { account })}>
-              <Icon name="account" size={14} />
-            </AccountLink>{" "}
-            {by({ account, key: "" }, account)}
-          </>
-        ),
+      ...{ id: "key", name: "log.key", look: "clip-cell quiet", room: "widest" },
+      cell: ({ account, key }) => (key === null || account === null ? "–" : only({ account, key }, key)),
     },
-    {
-      id: "key",
-      name: "log.key",
-      look: "clip-cell quiet",
-      room: "widest",
-      cell: ({ account, key }) => (key === null || account === null ? "–" : by({ account, key }, key)),
-    },
-    {
-      ...text("model", "common.model", { look: "clip-cell" }),
-      cell: ({ model, asked_model: asked }) => (
-        <>
-          {model === "" ? <span class="quiet">–</span> : by({ model }, model)}
-          {asked !== null && <div class="quiet small-text clipped">{t("log.for", { model: asked })}</div>}
-        </>
-      ),
-    },
-    text("node", "common.node", { room: "widest" }),
-    text("address", "log.address", { room: "widest" }),
-    text("priority", "common.class", { isOptional: true }),
-    text("endpoint", "log.endpoint", { isOptional: true }),
+    modelColumn(only),
+    text(only, "node", "common.node", { room: "widest" }),
+    text(only, "address", "log.address", { room: "widest" }),
+    text(only, "priority", "common.class", { isOptional: true }),
+    text(only, "endpoint", "log.endpoint", { isOptional: true }),
     plain("cause", "log.cause"),
     plain("tags", "log.tags"),
     plain("cost_center", "sheet.cost_center"),
     duration("wait_ms", "log.wait", { room: "widest" }),
     duration("first_token_ms", "models.first_token", { room: "wide" }),
     duration("duration_ms", "log.end"),
-    {
-      id: "tokens",
-      name: "log.tokens",
-      isFigure: true,
-      room: "wide",
-      cell: ({ input, output }) => <span title={t("log.in_out", { input, output })}>{compact(input + output)}</span>,
-    },
-    ...(isFree
-      ? []
-      : [
-          {
-            id: "cost",
-            name: "log.cost",
-            isFigure: true,
-            cell: ({ cost_usd }: RequestRow) => exactDollars(cost_usd),
-          } as const,
-        ]),
+    ...amounts.filter(({ id }) => !isFree || id !== "cost"),
   ];
 }
 

@@ -269,6 +269,10 @@ function Heading<Row>({ column, sort, chosen, onSort }: HeadingProps<Row>): VNod
   );
 }
 
+/** Whether it is shown depends on the window, until somebody chooses. */
+const isShownWithRoom = ({ id, room, isOptional }: DataColumn<never>, chosen: Chosen): boolean =>
+  room !== undefined && isOptional !== true && chosen[id] === undefined;
+
 type ColumnChoiceProps<Row> = Readonly<{
   columns: readonly DataColumn<Row>[];
   shown: readonly DataColumn<Row>[];
@@ -290,7 +294,8 @@ function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoicePro
             <label key={column.id} class="check">
               <input
                 type="checkbox"
-                checked={shown.includes(column)}
+                checked={chosen[column.id] ?? (column.room === undefined && shown.includes(column))}
+                indeterminate={isShownWithRoom(column, chosen)}
                 onChange={(event) => onChoose({ ...chosen, [column.id]: event.currentTarget.checked })}
               />
               {t(column.name)}

@@ -7,6 +7,7 @@ import type { BrowserSessions } from "../../src/console/api/account.ts";
 import type { AccountUse, AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
 import type { AccountKeys, KeyState } from "../../src/console/api/keys.ts";
 import type { AccountNumbers } from "../../src/console/api/live.ts";
+import type { MailState } from "../../src/console/api/mail.ts";
 import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.ts";
 import type { ConsoleModels, Overview } from "../../src/console/api/overview.ts";
 import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/console/api/plan.ts";
@@ -231,6 +232,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/operator/account": operatorAccount,
     "/plan": plan,
     "/sessions": sessions,
+    "/mail": { address: payloads.join(" "), kinds: [], choices: [], proof: "password" } satisfies MailState,
     "/operator/accounts": { accounts: payloads.map(accountRow), next: null } satisfies AccountsPage,
     "/operator/invitations": invitations,
     "/teams": { teams: payloads.map((name, id) => ({ id, name, role: "admin", plan: name, disabled: true })) },

@@ -70,8 +70,7 @@ export function logRoutes(parts: Parts): Route[] {
 
     route("GET /refusals", async ({ visitor, query }) => {
       const filter = { ...anyRequest, account: visitor.account.id, reason: "failed" };
-      const page = await requestLog.page(filter, logPlaceOf(query.after), limitOf(query.limit));
-      const { rows, next } = await rowsOf(page);
+      const { rows, next } = await rowsOf(await requestLog.page(filter, logPlaceOf(query.after), limitOf(query.limit)));
       return {
         rows: rows.map(({ time, request_id, endpoint, model, key, status, reason, why, more }) => ({
           time,

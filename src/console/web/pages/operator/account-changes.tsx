@@ -23,6 +23,7 @@ export const AccountChanges = ({ onReload, ...form }: FormProps & Readonly<{ onR
   <section class="grid-2" aria-label={t("sheet.changes")}>
     <PlanForm {...form} />
     <CostCenterForm {...form} />
+    {session.value?.mail === true && <MailForm {...form} />}
     {sells.value && <CreditForm {...form} />}
     {!form.account.team && <PasswordForm account={form.account} onChanged={onReload} />}
     <StateForm {...form} />
@@ -158,24 +159,53 @@ function PlanForm({ account, onChanged }: FormProps): VNode {
   );
 }
 
-function CostCenterForm({ account, onChanged }: FormProps): VNode {
-  const [name, setName] = useState(account.cost_center ?? "");
+const CostCenterForm = ({ account, onChanged }: FormProps): VNode => (
+  <TextForm
+    title={t("sheet.cost_center")}
+    about={t("sheet.cost_center_about")}
+    value={account.cost_center}
+    maxLength={100}
+    save={async (cost_center) => onChanged(await post(`/operator/accounts/${account.id}/cost-center`, { cost_center }))}
+  />
+);
+
+const MailForm = ({ account, onChanged }: FormProps): VNode => (
+  <TextForm
+    title={t("sheet.mail")}
+    about={t("sheet.mail_about")}
+    value={account.mail_address}
+    maxLength={254}
+    save={async (address) => onChanged(await post(`/operator/accounts/${account.id}/address`, { address }))}
+  />
+);
+
+type TextFormProps = Readonly<{
+  title: string;
+  about: string;
+  value: string | null;
+  maxLength: number;
+  /** Null: empty. */
+  save: (value: string | null) => Promise<void>;
+}>;
+
+function TextForm({ title, about, value, maxLength, save }: TextFormProps): VNode {
+  const [text, setText] = useState(value ?? "");
   return (
     <OneField
-      title={t("sheet.cost_center")}
-      about={t("sheet.cost_center_about")}
-      isSame={name.trim() === (account.cost_center ?? "")}
+      title={title}
+      about={about}
+      isSame={text.trim() === (value ?? "")}
       save={async () => {
-        onChanged(await post(`/operator/accounts/${account.id}/cost-center`, { cost_center: name.trim() || null }));
+        await save(text.trim() || null);
         toast(t("sheet.saved"));
       }}
     >
       <input
-        aria-label={t("sheet.cost_center")}
-        maxLength={100}
+        aria-label={title}
+        maxLength={maxLength}
         autocomplete="off"
-        value={name}
-        onInput={(event) => setName(event.currentTarget.value)}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
       />
     </OneField>
   );

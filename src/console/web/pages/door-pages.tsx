@@ -76,7 +76,7 @@ function LinkPage(): VNode {
     return (
       <Door title="Link" heading={heading}>
         {error === null ? (
-          <Loading lines={2} />
+          <Loading lines={8} />
         ) : (
           <div class="card stack">
             <FormError message={error} />

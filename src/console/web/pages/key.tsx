@@ -68,7 +68,7 @@ function DefaultKey({ state, onMade }: DefaultKeyProps): VNode {
   return (
     <section class="card stack" aria-label="Key">
       {fresh !== null && <FreshKey title="Your new key." apiKey={fresh.api_key} label="Copy the new key" />}
-      <Loaded resource={state} lines={2}>
+      <Loaded resource={state} lines={1}>
         {({ prefix, ending, created_at }) => (
           <div class="row spread">
             <div>

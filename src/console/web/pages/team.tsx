@@ -23,6 +23,7 @@ import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { account, loadSession } from "../session.ts";
+import { TeamInvitations } from "./team-invitations.tsx";
 
 const keyNameMaxLength = 64;
 
@@ -83,6 +84,7 @@ function OneTeam({ id, choice, onLeft }: OneTeamProps): VNode {
             {shown.managed !== null && (
               <>
                 <Members team={shown} members={shown.managed.members} onChanged={reload} />
+                <TeamInvitations team={shown.id} open={shown.managed.invitations} onChanged={reload} />
                 <Keys team={shown} title="Service keys" keys={shown.managed.keys} isService onChanged={reload}>
                   A service key belongs to the team and to no person: for programs that stay when people go.
                 </Keys>
@@ -314,7 +316,15 @@ export function Members({ team, members, onChanged, leadsToSheets = false }: Mem
           ))}
         </Table>
       )}
-      {inviting && <InviteDialog team={team} onClose={() => setInviting(false)} />}
+      {inviting && (
+        <InviteDialog
+          team={team}
+          onClose={() => {
+            setInviting(false);
+            onChanged();
+          }}
+        />
+      )}
       {limiting !== null && (
         <ChangeDialog
           team={team}

@@ -2,9 +2,9 @@
 import type { VNode } from "preact";
 import type { RequestRow } from "../../api/request-log.ts";
 import { shortTime } from "../format.ts";
-import { t, type TextKey } from "../texts.ts";
+import { t } from "../texts.ts";
 
-type Phase = Readonly<{ name: TextKey; from: number; to: number; series: number }>;
+type Phase = Readonly<{ name: string; from: number; to: number; series: number }>;
 type Course = Pick<RequestRow, "wait_ms" | "sent_ms" | "first_token_ms" | "duration_ms">;
 
 /** In order of time, without phases that were not reached. */
@@ -14,16 +14,16 @@ function phasesOf({ wait_ms, sent_ms, first_token_ms, duration_ms }: Course): Ph
   // Waits of later rounds lie within the answer.
   const waitFrom = Math.max(0, sent - (wait_ms ?? 0));
   const first = sent_ms === null ? duration_ms : Math.min(Math.max(first_token_ms ?? duration_ms, sent), duration_ms);
-  const phases: Phase[] = [
-    { name: "phases.received", from: 0, to: waitFrom, series: 6 },
-    { name: "phases.waited", from: waitFrom, to: sent, series: 3 },
+  const phases = [
+    { name: t("phases.received"), from: 0, to: waitFrom, series: 6 },
+    { name: t("phases.waited"), from: waitFrom, to: sent, series: 3 },
     {
-      name: first_token_ms === null ? "phases.sent_none" : "phases.sent",
+      name: t(first_token_ms === null ? "phases.no_token" : "phases.first_token"),
       from: sent,
       to: first,
       series: 5,
     },
-    { name: "phases.answer", from: first, to: duration_ms, series: 2 },
+    { name: t("phases.answer"), from: first, to: duration_ms, series: 2 },
   ];
   return phases.filter(({ from, to }) => to > from);
 }
@@ -35,7 +35,7 @@ export function Phases({ row }: { row: Course }): VNode | null {
   const phases = phasesOf(row);
   const end = row.duration_ms ?? 0;
   if (phases.length === 0) {
-    return <p class="quiet small-text">{t(row.duration_ms === null ? "phases.unmeasured" : "phases.no_time")}</p>;
+    return <p class="quiet small-text">{t(row.duration_ms === null ? "phases.not_measured" : "phases.no_time")}</p>;
   }
   const x = (ms: number): number => (ms / end) * width;
   return (
@@ -56,7 +56,7 @@ export function Phases({ row }: { row: Course }): VNode | null {
         {phases.map(({ name, from, to, series }) => (
           <li key={name}>
             <span class={`swatch series-${series}`} />
-            {t(name, { time: shortTime(to - from) })}
+            {t("phases.phase", { name, time: shortTime(to - from) })}
           </li>
         ))}
         <li>{t("phases.total", { time: shortTime(end) })}</li>

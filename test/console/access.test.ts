@@ -22,6 +22,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/teams/:id/invite": {},
   "/teams/:id/change": { account: 1, limit_day: 5 },
   "/teams/:id/remove": { account: 1 },
+  "/teams/:id/withdraw": { invitation: 1 },
   "/teams/:id/keys": { name: "bot", service: true },
   "/teams/:id/revoke": { key: 2, service: true },
   "/device": { user_code: "BBBB-CCCC" },

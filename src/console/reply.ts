@@ -26,16 +26,6 @@ export const safetyHeaders = {
 /** Headers of every reply with an account's data. */
 export const privateHeaders = { ...safetyHeaders, "cache-control": "no-store" } as const;
 
-const fileTypes = { csv: "text/csv; charset=utf-8", json: "application/json" };
-
-/** A file that browsers save; the end of its name says what it is. */
-export function fileReply(body: string | ReadableStream<Uint8Array>, name: string): Response {
-  const type = name.endsWith(".csv") ? fileTypes.csv : fileTypes.json;
-  return new Response(body, {
-    headers: { ...privateHeaders, "content-type": type, "content-disposition": `attachment; filename="${name}"` },
-  });
-}
-
 export function jsonReply(body: unknown, cookies: readonly string[] = []): Response {
   const reply = json(body, 200);
   for (const cookie of cookies) reply.headers.append("set-cookie", cookie);
@@ -59,3 +49,14 @@ const json = (body: unknown, status: number, headers: Readonly<Record<string, st
     status,
     headers: { ...privateHeaders, "content-type": "application/json; charset=utf-8", ...headers },
   });
+
+type FileBody = string | ReadableStream<Uint8Array>;
+
+/** A file that browsers save. */
+export const fileReply = (body: FileBody, name: string, type: string): Response =>
+  new Response(body, {
+    headers: { ...privateHeaders, "content-type": type, "content-disposition": `attachment; filename="${name}"` },
+  });
+
+export const csvReply = (csv: FileBody, name: string): Response =>
+  fileReply(csv, `${name}.csv`, "text/csv; charset=utf-8");

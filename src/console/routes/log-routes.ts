@@ -21,7 +21,7 @@ import { refusals } from "../../core/refusals.ts";
 import type { LogFilter } from "../api/request-log.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { fileReply } from "../reply.ts";
+import { csvReply, fileReply } from "../reply.ts";
 import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route, sentence } from "./route.ts";
 
@@ -167,6 +167,7 @@ function exportRoutes(
         }
       },
     });
-    return fileReply(body, `requests-${timeOf(clock.wall()).slice(0, 10)}.${form}`);
+    const name = `requests-${timeOf(clock.wall()).slice(0, 10)}`;
+    return form === "csv" ? csvReply(body, name) : fileReply(body, `${name}.json`, "application/json");
   }
 }

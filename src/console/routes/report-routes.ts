@@ -7,7 +7,7 @@ import { type ReportInput, report, reportCsv, reported, type Row } from "../../o
 import { statementCsv, statementHtml, statementOf } from "../../office/verbs/statement.ts";
 import type { ReportQuery } from "../api/reports.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { fileReply, privateHeaders } from "../reply.ts";
+import { csvReply, privateHeaders } from "../reply.ts";
 import { fail, type Failure, isFailure, type Route, route, sentence, type Visitor } from "./route.ts";
 
 /** What a browser gets; the file has more. */
@@ -40,7 +40,7 @@ export function reportRoutes({ office, work }: Pick<ConsoleParts, "office" | "wo
       const made = await explained(() => rowsOf(visitor, query, fileRowsMax));
       if (isFailure(made)) return made;
       const [input, rows] = made;
-      return fileReply(reportCsv(rows, input), `report-${query.month ?? query.from ?? "month"}.csv`);
+      return csvReply(reportCsv(rows, input), `report-${query.month ?? query.from ?? "month"}`);
     }),
 
     route("GET /statement", async ({ visitor, query: { month, time_zone = "UTC", account, form } }) => {
@@ -51,7 +51,7 @@ export function reportRoutes({ office, work }: Pick<ConsoleParts, "office" | "wo
         return statementOf(work, subject, { month, time_zone });
       });
       if (isFailure(made)) return made;
-      if (form === "csv") return fileReply(statementCsv(made), `statement-${month}.csv`);
+      if (form === "csv") return csvReply(statementCsv(made), `statement-${month}`);
       const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": statementPolicy };
       return new Response(statementHtml(made), { headers: { ...privateHeaders, ...headers } });
     }),

@@ -5,6 +5,7 @@ import type { ReportColumn, ReportRow } from "../../api/reports.ts";
 import { now } from "../clock.ts";
 import { count, exactDollars } from "../format.ts";
 import { Button } from "../parts/button.tsx";
+import { FileLink } from "../parts/file-link.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page } from "../parts/page.tsx";
 import { Select } from "../parts/select.tsx";
@@ -102,12 +103,6 @@ export function ReportsPage(): VNode {
     </Page>
   );
 }
-
-const FileLink = ({ caption, href, name = "" }: { caption: string; href: string; name?: string }): VNode => (
-  <a class="button" data-leaves download={name} href={href}>
-    <Icon name="download" size={16} /> {caption}
-  </a>
-);
 
 type Changing = Readonly<{ asked: Asked; change: (more: Partial<Asked>) => void }>;
 

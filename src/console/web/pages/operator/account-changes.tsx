@@ -16,6 +16,7 @@ import { useAction } from "../../resource.ts";
 import { account as own, planChoices, sells, session } from "../../session.ts";
 import { rich, t } from "../../texts.ts";
 import { DeletionDialog } from "./deletion-dialog.tsx";
+import { MailAddressForm } from "./mail-address.tsx";
 
 type FormProps = Readonly<{ account: OperatorAccount; onChanged: (next: OperatorAccount) => void }>;
 
@@ -23,7 +24,7 @@ export const AccountChanges = ({ onReload, ...form }: FormProps & Readonly<{ onR
   <section class="grid-2" aria-label={t("sheet.changes")}>
     <PlanForm {...form} />
     <CostCenterForm {...form} />
-    {session.value?.mail === true && <MailForm {...form} />}
+    <MailAddressForm {...form} />
     {sells.value && <CreditForm {...form} />}
     {!form.account.team && <PasswordForm account={form.account} onChanged={onReload} />}
     <StateForm {...form} />
@@ -102,7 +103,7 @@ function CreditForm({ account: { id, email }, onChanged }: FormProps): VNode {
 }
 
 /** `crypto.randomUUID` is missing where the console is used over plain http from another machine. */
-const randomReference = (): string =>
+export const randomReference = (): string =>
   `console-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 
 /** One field whose value is sent as it is; what it was is easily set again. */
@@ -166,16 +167,6 @@ const CostCenterForm = ({ account, onChanged }: FormProps): VNode => (
     value={account.cost_center}
     maxLength={100}
     save={async (cost_center) => onChanged(await post(`/operator/accounts/${account.id}/cost-center`, { cost_center }))}
-  />
-);
-
-const MailForm = ({ account, onChanged }: FormProps): VNode => (
-  <TextForm
-    title={t("sheet.mail")}
-    about={t("sheet.mail_about")}
-    value={account.mail_address}
-    maxLength={254}
-    save={async (address) => onChanged(await post(`/operator/accounts/${account.id}/address`, { address }))}
   />
 );
 

@@ -249,7 +249,7 @@ const accountColumn = (only: By): Column => ({
   id: "account",
   name: "common.account",
   look: "clip-cell",
-  cell: ({ account }) =>
+  cell: ({ account, key }) =>
     account === null ? (
       only({ account: "nobody", key: "" }, <span class="quiet">{t("log.nobody")}</span>)
     ) : (
@@ -258,6 +258,7 @@ const accountColumn = (only: By): Column => ({
           <Icon name="account" size={14} />
         </AccountLink>{" "}
         {only({ account, key: "" }, account)}
+        {key !== null && key !== "default" && <div class="quiet small-text clipped">{only({ account, key }, key)}</div>}
       </>
     ),
 });
@@ -303,10 +304,6 @@ function columnsOf(filter: Filter, isFree: boolean, onChoose: (row: RequestRow) 
       cell: (row) => only({ reason: row.reason ?? "served" }, <Result row={row} />),
     },
     accountColumn(only),
-    {
-      ...{ id: "key", name: "log.key", look: "clip-cell quiet", room: "widest" },
-      cell: ({ account, key }) => (key === null || account === null ? "–" : only({ account, key }, key)),
-    },
     modelColumn(only),
     text(only, "node", "common.node", { room: "widest" }),
     text(only, "address", "log.address", { room: "widest" }),

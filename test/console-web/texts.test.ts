@@ -139,9 +139,7 @@ function textsIn(file: string, source: string): string[] {
 const unconverted = new Set<string>([
   "pages/batches.tsx",
   "pages/named-keys.tsx",
-  "pages/operator/account-sheet.tsx",
   "pages/operator/batches.tsx",
-  "pages/operator/log.tsx",
   "pages/playground/chat-completions.ts",
   "pages/playground/composer.tsx",
   "pages/playground/conversation-list.tsx",
@@ -159,6 +157,5 @@ const unconverted = new Set<string>([
   "palette/chapters.ts",
   "parts/markdown.tsx",
   "parts/model-table.tsx",
-  "parts/pager.tsx",
   "parts/table.tsx",
 ]);

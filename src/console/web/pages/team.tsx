@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { AccountKey, CreatedAccountKey } from "../../api/keys.ts";
 import type { Member, Team } from "../../api/teams.ts";
 import { count, fullMoment } from "../format.ts";
+import { AccountLink } from "../parts/account-link.tsx";
 import { EmailField } from "../parts/account-fields.tsx";
 import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
 import { Button } from "../parts/button.tsx";
@@ -306,9 +307,15 @@ function NewKey({ title, onClose, onName }: NewKeyProps): VNode {
   );
 }
 
-type MembersProps = Readonly<{ team: Team; members: readonly Member[]; onChanged: () => void }>;
+type MembersProps = Readonly<{
+  team: Team;
+  members: readonly Member[];
+  onChanged: () => void;
+  /** For operators. */
+  leadsToSheets?: boolean;
+}>;
 
-function Members({ team, members, onChanged }: MembersProps): VNode {
+export function Members({ team, members, onChanged, leadsToSheets = false }: MembersProps): VNode {
   const [inviting, setInviting] = useState(false);
   const [limiting, setLimiting] = useState<Member | null>(null);
   return (
@@ -326,7 +333,14 @@ function Members({ team, members, onChanged }: MembersProps): VNode {
           columns={[t("account_fields.email"), ...figures(t("common.today"), t("common.this_month")), buttonColumn()]}
         >
           {members.map((member) => (
-            <MemberRow key={member.id} team={team} member={member} onChange={setLimiting} onRemoved={onChanged} />
+            <MemberRow
+              key={member.id}
+              team={team}
+              member={member}
+              onChange={setLimiting}
+              onRemoved={onChanged}
+              leadsToSheets={leadsToSheets}
+            />
           ))}
         </Table>
       )}
@@ -359,12 +373,14 @@ type MemberRowProps = Readonly<{
   member: Member;
   onChange: (member: Member) => void;
   onRemoved: () => void;
+  leadsToSheets: boolean;
 }>;
 
-const MemberRow = ({ team, member, onChange, onRemoved }: MemberRowProps): VNode => (
+const MemberRow = ({ team, member, onChange, onRemoved, leadsToSheets }: MemberRowProps): VNode => (
   <tr>
     <td class="break">
-      {member.email} {member.role === "admin" && <span class="badge accent">{t("team.admin")}</span>}
+      {leadsToSheets ? <AccountLink name={member.email} /> : member.email}{" "}
+      {member.role === "admin" && <span class="badge accent">{t("team.admin")}</span>}
     </td>
     <td class="number nowrap" data-name={t("common.today")}>
       {usedOf(member.used_day, member.limit_day)}

@@ -312,6 +312,7 @@ const models: ConsoleModels = {
     kind: "chat",
     context_tokens: 196_608,
     reads_images: true,
+    reads_audio: false,
     output_tokens: null,
     structured_output: "json_schema",
     price: { input_cents: 1, cached_input_cents: 1, output_cents: 1 },

@@ -44,8 +44,16 @@ export class ConversationTables implements ConversationRows {
     return (await this.tables.ask<Readonly<{ id: string }>>(found, account, words)).map(({ id }) => id);
   }
 
-  async keepConversations(account: AccountId, on: boolean): Promise<void> {
-    await this.tables.change<unknown>((send) => (on ? send(choose, account) : eraseConversations(send, account)));
+  keepConversations(account: AccountId, on: boolean, version: number): Promise<boolean> {
+    return this.tables.change(async (send) => {
+      if (on) await send(choose, account);
+      else {
+        const [mine] = await send<ConversationShare>(touch, account);
+        if (mine !== undefined && mine.version !== version + 1) return false;
+        await eraseConversations(send, account);
+      }
+      return true;
+    });
   }
 
   writeConversation(
@@ -86,13 +94,15 @@ export class ConversationTables implements ConversationRows {
     });
   }
 
-  async removeConversation(account: AccountId, id: string): Promise<void> {
+  async removeConversations(account: AccountId, ids: readonly string[]): Promise<void> {
     await this.tables.change(async (send) => {
       await send(touch, account);
-      const [all] = await send<Sums>(sums, account, id);
-      if (all!.records === 0) return;
-      await send(remove, account, id);
-      await send(grow, account, -all!.bytes, -1);
+      for (const id of ids) {
+        const [all] = await send<Sums>(sums, account, id);
+        if (all!.records === 0) continue;
+        await send(remove, account, id);
+        await send(grow, account, -all!.bytes, -1);
+      }
     });
   }
 }

@@ -365,10 +365,9 @@ export async function serve(
   using _upload = asked.voice?.kind === "heard" ? asked.voice.file : null;
   const { clock, log } = parts;
   const person = limits?.member ?? null;
-  const member = standsAs(person, endUser === nobodyNamed ? null : endUser, key);
+  const whose = standsAs(person, endUser === nobodyNamed ? null : endUser, key);
   const beginBy = asked.deadlineMs === undefined ? undefined : record.arrivedAt + asked.deadlineMs;
-  const weight = person === null ? (limits?.weight ?? 1) : 1;
-  const standing = { member, weight, priority: admitted.priority ?? "standard", beginBy };
+  const standing = { ...whose, weight: limits?.weight ?? 1, priority: admitted.priority ?? "standard", beginBy };
   record.priority = standing.priority;
   const serving: Serving = { account, standing, outlet, hold, cancelSignal: outlet.cancelSignal, parts, record };
   try {

@@ -277,6 +277,7 @@ export interface DeviceCodeRecords {
   deviceCode(hash: "deviceHash" | "userCodeHash", is: string): Soon<DeviceCode | null>;
   /** How many there are, with expired ones that were not removed yet. */
   deviceCodes(): Soon<number>;
+  oldestDeviceCode(): Soon<DeviceCode | null>;
 }
 
 export type AuditAction =

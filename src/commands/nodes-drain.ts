@@ -1,6 +1,6 @@
 // tollgate nodes drain: with --wait, until no request runs there.
 import { drain } from "../office/verbs/server.ts";
-import type { NodeReport } from "../server/fleet/node-lines.ts";
+import type { NodeReport } from "../server/fleet/node-report.ts";
 import type { Invocation } from "./command.ts";
 import { askServer, perform } from "./perform.ts";
 import { inputOf, tell } from "./verb-input.ts";

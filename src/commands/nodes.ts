@@ -8,7 +8,7 @@ import { loadInWords } from "../nodes/engine-load.ts";
 import { inspectNodes } from "../nodes/inspect.ts";
 import type { Invocation } from "./command.ts";
 import { type Cell, formatTable } from "../office/table.ts";
-import { loadReport, type NodeReport } from "../server/fleet/node-lines.ts";
+import { loadReport, type NodeReport } from "../server/fleet/node-report.ts";
 import { askedServer, configFlags } from "./perform.ts";
 
 export default async function listNodes(invocation: Invocation): Promise<number> {

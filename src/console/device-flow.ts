@@ -73,7 +73,6 @@ class DeviceFlow {
     if (isFailure(tooMany)) return refused("slow_down", 429);
     const said = { ...programOf(request, form), address: from.address };
     const begun = await office.change(({ devices }) => new Devices(devices).begin(said));
-    if (begun === null) return refused("slow_down", 429);
     const page = `${baseUrl}/device`;
     return reply({
       device_code: begun.deviceCode,

@@ -5,7 +5,9 @@ import type { AccountId, KeyId, Ms } from "./types.ts";
 /** `member`: the person, end user or key within its account; they take turns. */
 export type Standing = Readonly<{
   member: string;
-  /** Its member's share within the account. */
+  /** The key or end user within the member, where that is a person. */
+  own?: string | undefined;
+  /** Its share among those beside it. */
   weight: number;
   priority: Priority;
   /** It is refused where its first token is expected later than this, on the monotonic clock. Absent: it waits. */
@@ -14,7 +16,13 @@ export type Standing = Readonly<{
 
 export const usualStanding: Standing = { member: "", weight: 1, priority: "standard" };
 
-/** Of a team's key the person whose it is, of others the end user or the key. */
-export const standsAs = (person: AccountId | null, endUser: string | null, key: KeyId): string =>
-  person === null ? (endUser === null ? `key ${key}` : `user ${endUser}`) : `${personPrefix}${person}`;
+/** Of a team's key the person whose it is, and within that as of others the end user or the key. */
+export function standsAs(
+  person: AccountId | null,
+  endUser: string | null,
+  key: KeyId,
+): Pick<Standing, "member" | "own"> {
+  const own = endUser === null ? `key ${key}` : `user ${endUser}`;
+  return person === null ? { member: own } : { member: `${personPrefix}${person}`, own };
+}
 export const personPrefix = "person ";

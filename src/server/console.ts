@@ -40,7 +40,7 @@ import type { AccountExports } from "./kept/account-exports.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
 import type { NodeCare } from "./fleet/node-care.ts";
 import { lineReport } from "./fleet/line-report.ts";
-import { lineAccountsShownMax, nodeReports } from "./fleet/node-lines.ts";
+import { lineAccountsShownMax, nodeReports } from "./fleet/node-report.ts";
 import type { NoticeWatch } from "./notice-watch.ts";
 import type { Reloader } from "./reload.ts";
 import type { ServedModels } from "./fleet/served-models.ts";

@@ -237,6 +237,11 @@ export abstract class StoreRecords<At extends When>
     return this.#count("device_codes", {});
   }
 
+  oldestDeviceCode(): Answer<At, DeviceCode | null> {
+    const first = this.all("device_codes", {}, { order: "device_codes.expires_at", limit: 1 });
+    return after(first, ([code = null]) => code);
+  }
+
   audit(before: number, limit: number): Answer<At, readonly AuditEntry[]> {
     return this.all("audit_log", {}, { before, limit });
   }

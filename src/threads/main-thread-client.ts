@@ -45,6 +45,7 @@ const forget = (): void => {};
 type Wanted = Readonly<{
   account: AccountId;
   member: string;
+  own: string | undefined;
   weight: number;
   priority: Priority;
   model: string;
@@ -162,7 +163,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
    * the node of that name. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
-    { account, member, weight, priority, model, prompt, excluded, deadlineMs }: Wanted,
+    { account, member, own, weight, priority, model, prompt, excluded, deadlineMs }: Wanted,
     cancelSignal: AnyCancelSignal,
     granted: (place: number, node: string, plan: PlanId | undefined) => Slot,
   ): Promise<Slot | Refusal> {
@@ -195,6 +196,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
       id,
       account,
       member,
+      own,
       weight,
       priority,
       model,

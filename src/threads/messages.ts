@@ -35,6 +35,7 @@ export type RelayOperation =
       id: number;
       account: AccountId;
       member: string;
+      own?: string | undefined;
       weight: number;
       priority: Priority;
       model: string;

@@ -59,7 +59,7 @@ export class RelayPool implements PoolFollower {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
-    { member, weight, priority, beginBy }: Standing = usualStanding,
+    { member, own, weight, priority, beginBy }: Standing = usualStanding,
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
@@ -68,6 +68,7 @@ export class RelayPool implements PoolFollower {
     const wanted = {
       account,
       member,
+      own,
       weight,
       priority,
       model: ask.model.id,

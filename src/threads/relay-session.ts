@@ -291,6 +291,7 @@ class DeskPlace implements Place {
   readonly modelId: string;
   readonly account: AccountId;
   readonly member: string;
+  readonly own: string | undefined;
   readonly weight: number;
   readonly priority: Priority;
   readonly prompt: PromptBlocks;
@@ -298,12 +299,13 @@ class DeskPlace implements Place {
   readonly deadlineMs: Ms | undefined;
 
   constructor(
-    { model, account, member, weight, priority, prompt, excluded, deadlineMs }: Entering,
+    { model, account, member, own, weight, priority, prompt, excluded, deadlineMs }: Entering,
     readonly effects: Pick<Place, "granted" | "refused">,
   ) {
     this.modelId = model;
     this.account = account;
     this.member = member;
+    this.own = own;
     this.weight = weight;
     this.priority = priority;
     this.prompt = unpackBlocks(prompt);

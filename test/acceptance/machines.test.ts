@@ -1,6 +1,7 @@
 // Machines that sign in to the running gateway: its protocol as recorded of Claude Code's own gateway, and tokens that do what
 // keys do in every dialect.
 import { describe, expect, test } from "bun:test";
+import { deviceCodesMax } from "../../src/account/sign-in/devices.ts";
 import { dialects } from "../fixtures/dialects.ts";
 import recorded from "../fixtures/claude-gateway.json" with { type: "json" };
 import { beginAt, type Codes, Person, pollAt, refreshAt, signInAt, type Tokens } from "../fixtures/machine.ts";
@@ -137,6 +138,24 @@ describe.each([1, 2])("with %i threads", (threads) => {
     expect(((await reply.json()) as { settings: object }).settings).toEqual({});
     expect((await beginAt(url(), { surface: "claude_code" })).user_code).toHaveLength(9);
   });
+
+  test.skipIf(threads > 1)(
+    "one stranger behind a proxy that nobody configured keeps nobody from signing in",
+    async () => {
+      const { browser } = await person();
+      const stranger = { "x-forwarded-for": "203.0.113.7" };
+      const begin = async (): Promise<number> => {
+        const init = { method: "POST", headers: stranger, body: new URLSearchParams({ machine: "m".repeat(60) }) };
+        const reply = await fetch(`${url()}/oauth/device_authorization`, init);
+        await reply.text();
+        return reply.status;
+      };
+      for (let asked = 0; asked < deviceCodesMax; asked += 500)
+        expect(await Promise.all(Array.from({ length: 500 }, begin))).not.toContain(503);
+      const tokens = await signInAt(url(), browser, "Ada's laptop");
+      expect(await statusAt("/v1/models", tokens.access_token)).toBe(200);
+    },
+  );
 
   const asks = (marker: string) =>
     dialects.map((dialect) => ({

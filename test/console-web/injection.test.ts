@@ -528,7 +528,7 @@ const operatorAccount: OperatorAccount = {
 const nodes: OperatorNodes["nodes"] = payloads.map((payload) => ({
   name: payload,
   url: payload,
-  health: payload,
+  health: "well",
   since: time,
   problem: payload,
   last_error: { at: time, message: payload },

@@ -118,7 +118,7 @@ describe.skipIf(withoutBrowser)("the line", () => {
     await askQuick(1, "bulk");
     const shares = page.locator(".share-list").first();
     await shares.getByText("ada@example.com").waitFor();
-    await shares.getByText("fair 75 %, weight 3").waitFor();
+    await shares.getByText("fair 75%, weight 3").waitFor();
     await page.getByRole("button", { name: "By class" }).click();
     await expectEventually(() => shares.locator("li").count(), 3);
     await fill();

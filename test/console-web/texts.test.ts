@@ -77,7 +77,7 @@ describe("texts", () => {
 
 /** Attributes that people see or hear. Components of ours have others; what is none is `class`, `kind` or an address. */
 const codeAttributes =
-  /^(?:class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|side|align|method|rel|target|scope|colSpan|lang|dir)$/;
+  /^(?:class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
 
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>
@@ -148,12 +148,7 @@ const unconverted = new Set<string>([
   "pages/operator/audit.tsx",
   "pages/operator/batches.tsx",
   "pages/operator/config.tsx",
-  "pages/operator/line-caches.tsx",
-  "pages/operator/line-lanes.tsx",
-  "pages/operator/line-shares.tsx",
-  "pages/operator/line.tsx",
   "pages/operator/log.tsx",
-  "pages/operator/models.tsx",
   "pages/operator/nodes.tsx",
   "pages/overview.tsx",
   "pages/own-deletion.tsx",

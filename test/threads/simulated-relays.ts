@@ -237,6 +237,7 @@ export class SimulatedRelays {
       const wanted = {
         account,
         member: "",
+        own: undefined,
         weight: 1,
         priority: "standard" as const,
         model: "core-3",

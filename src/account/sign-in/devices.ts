@@ -17,8 +17,8 @@ export const deviceCodeMs = 10 * 60_000;
  * periods, the same token gives the same two again (RFC 9700, 4.14.2).
  */
 export const renewedAgainMs = 60_000;
-/** Beyond these, machines are asked to wait. */
-const deviceCodesMax = 5_000;
+/** Beyond these, the oldest goes: who asked for many must not keep others out until they end. */
+export const deviceCodesMax = 5_000;
 /** Without vowels, so that codes are no words (RFC 8628, 6.1): 20^8 of them. */
 const letters = "BCDFGHJKLMNPQRSTVWXZ";
 const userCodeLetters = 8;
@@ -45,12 +45,12 @@ export class Devices {
     this.#parts = parts;
   }
 
-  /** Null: too many wait already. */
   async begin(
     said: Pick<DeviceCode, "program" | "machine" | "address">,
-  ): Promise<Readonly<{ deviceCode: string; userCode: string }> | null> {
+  ): Promise<Readonly<{ deviceCode: string; userCode: string }>> {
     const { codes, draft, now } = this.#parts;
-    if ((await codes.deviceCodes()) >= deviceCodesMax) return null;
+    const oldest = (await codes.deviceCodes()) < deviceCodesMax ? null : await codes.oldestDeviceCode();
+    if (oldest !== null) draft.changes.push({ change: "end_device_code", deviceHash: oldest.deviceHash });
     const [secret, userCode] = [newSecret(), newUserCode()];
     const hashes = { deviceHash: hashOf(secret), userCodeHash: hashOf(userCode) };
     const code = { ...said, ...hashes, expiresAt: now + deviceCodeMs, deniedAt: null };

@@ -47,7 +47,7 @@ export const OperatorLine = Type.Object({
   nodes: Type.Array(
     Type.Object({
       name: Type.String(),
-      health: Type.String(),
+      health: oneOf(["well", "cooling", "down", "starting"]),
       drained: Type.Boolean(),
       slots: count(),
       /** For the short prompt of an account with nothing in line; null: the node takes nothing now. */

@@ -1,13 +1,13 @@
 // Nodes and models as operators see them.
 import { type Static, Type } from "@sinclair/typebox";
-import { closed, count, nullable, time } from "./shapes.ts";
+import { closed, count, nullable, oneOf, time } from "./shapes.ts";
 
 export const OperatorNode = Type.Object({
   name: Type.String(),
   /** Its base address. */
   url: Type.String(),
   /** well: takes requests; cooling: said that it is busy; down: unreachable; starting: its managed program loads. */
-  health: Type.String(),
+  health: oneOf(["well", "cooling", "down", "starting"]),
   since: time(),
   /** Its present problem, in words; null: none is known. */
   problem: nullable(Type.String()),

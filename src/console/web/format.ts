@@ -28,6 +28,14 @@ const dateOnly = new Intl.DateTimeFormat(dates, { ...dayMonthYear, timeZone: "UT
 const dayOnly = new Intl.DateTimeFormat(dates, { ...dayMonth, timeZone: "UTC" });
 
 export const count = (value: number): string => whole.format(value);
+/** `42 %`, or `4.2%` as the language writes it. */
+export const percentage = (share: number, digits = 0): string =>
+  share.toLocaleString(numbers, { style: "percent", maximumFractionDigits: digits });
+
+/** `a, b, c`, with the language's own commas. */
+export const list = (words: readonly string[]): string => listed.format(words);
+const listed = new Intl.ListFormat(language, { type: "unit", style: "short" });
+
 /** 1.2K, 3.4M: for axes and small places. */
 export const compact = (value: number): string => short.format(value);
 

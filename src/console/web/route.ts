@@ -22,6 +22,17 @@ export function navigate(to: string, { replace = false } = {}): void {
   arrive();
 }
 
+/** Changes these parts of the address's query; empty ones and null go. */
+export function changeQuery(more: Readonly<Record<string, string | null>>, { replace = false } = {}): void {
+  const { path, query } = place.value;
+  const next = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(more)) {
+    if (value === null || value === "") next.delete(name);
+    else next.set(name, value);
+  }
+  navigate(next.size === 0 ? path : `${path}?${next}`, { replace });
+}
+
 /** Handles clicks on links to pages of the console; the browser follows all others. */
 export function followLinks(): void {
   addEventListener("popstate", arrive);

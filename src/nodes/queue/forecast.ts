@@ -4,23 +4,31 @@ import type { AccountId, Ms } from "../../core/types.ts";
 
 /** A line's accounts with their requests, and within an account its end users with theirs. */
 type LineOf<User> = Iterable<Readonly<{ key: AccountId; inside: Readonly<{ length: number; ranks: Iterable<User> }> }>>;
-type EndUserInLine = Readonly<{ key: string; inside: Readonly<{ length: number }> }>;
+type EndUserInLine = Readonly<{
+  key: string;
+  inside: Readonly<{
+    length: number;
+    ranks: Iterable<Readonly<{ key: string; inside: Readonly<{ length: number }> }>>;
+  }>;
+}>;
+type Asks = Readonly<{ account: AccountId; member: string; own?: string | undefined }>;
 
 /**
- * Counts the requests that go before one of `member` of `account`, who has `before` of its own before it (null: all that
- * wait). Accounts take turns, and so do
- * the end users within an account: each other one has at most one more than that before it. `order` is below 0 for a line
- * that goes first as a whole, and above 0 for one that comes later.
+ * Counts the requests that go before one of `member` of `account`, who has `before` of its own before it (null: as many as
+ * one more would have). Accounts take turns, and so do the members of an account and what is a member's own: each other
+ * one has at most one more than that before it. `order` is below 0 for a line that goes first as a whole, and above 0 for
+ * one that comes later.
  */
 export function aheadOf<Line extends Readonly<{ line: LineOf<EndUserInLine> }>>(
   lines: Iterable<Line>,
-  { account, member }: Readonly<{ account: AccountId; member: string }>,
+  asks: Asks,
   before: number | null,
   order: (line: Line) => number,
 ): number {
+  const { account, member } = asks;
   const among = [...lines].map((each) => ({ line: each.line, place: order(each) })).filter(({ place }) => place <= 0);
   const same = among.filter(({ place }) => place === 0);
-  const own = before ?? same.reduce((sum, { line }) => sum + lengthOf(line, account, member), 0);
+  const own = before ?? same.reduce((sum, { line }) => sum + beforeOneMore(line, asks), 0);
   let ofAccount = own;
   for (const { line } of same) {
     for (const { key, inside } of line) {
@@ -38,12 +46,15 @@ export function aheadOf<Line extends Readonly<{ line: LineOf<EndUserInLine> }>>(
   return ahead;
 }
 
-function lengthOf(line: LineOf<EndUserInLine>, account: AccountId, member: string): number {
+function beforeOneMore(line: LineOf<EndUserInLine>, { account, member, own = "" }: Asks): number {
+  let before = 0;
   for (const { key, inside } of line) {
     if (key !== account) continue;
-    for (const user of inside.ranks) if (user.key === member) return user.inside.length;
+    const all = [...inside.ranks].flatMap((user) => (user.key === member ? [...user.inside.ranks] : []));
+    const mine = all.find((each) => each.key === own)?.inside.length ?? 0;
+    for (const each of all) before += each.key === own ? mine : Math.min(each.inside.length, mine + 1);
   }
-  return 0;
+  return before;
 }
 
 /** How often a node takes a request out of its line, learned while there is one. */

@@ -2,8 +2,7 @@
 import type { Forecast } from "../../core/forecast.ts";
 import { type Priority, rankOf } from "../../core/priority.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
-import type { FairLine, InLine } from "./fair-line.ts";
-import type { Line } from "./line.ts";
+import { type FairLine, type InLine, inTurnOf, type MemberInLine } from "./fair-line.ts";
 import type { CacheHour } from "./placement.ts";
 import { mostFirst, type ServedRow, ServedWork } from "./served-work.ts";
 
@@ -212,7 +211,7 @@ function usersInLine<Waiting extends Waiter>(
   const users: WaitingUser[] = [];
   for (const { priority, line } of all) {
     for (const { account, member, places } of firstOf(line, shownMax)) {
-      const first = places.first!.value;
+      const first = inTurnOf(places).next().value!;
       const { length: requests } = places;
       const forecast = forecasts-- >= 1 ? forecastOf(first) : null;
       const { weight = 1 } = first.place;
@@ -234,7 +233,11 @@ function usersInLine<Waiting extends Waiter>(
   return users.toSorted(inOrder).slice(0, shownMax);
 }
 
-type UserInLine<Waiting> = Readonly<{ account: AccountId; member: string; places: Line<Waiting> }>;
+type UserInLine<Waiting extends InLine> = Readonly<{
+  account: AccountId;
+  member: string;
+  places: MemberInLine<Waiting>;
+}>;
 
 function* firstOf<Waiting extends Waiter>(line: FairLine<Waiting>, most: number): Generator<UserInLine<Waiting>> {
   let left = most;
@@ -246,13 +249,13 @@ function* firstOf<Waiting extends Waiter>(line: FairLine<Waiting>, most: number)
   }
 }
 
-function modelsOf(places: Line<Waiter>): readonly string[] {
-  const models = new Set<string>();
-  let link = places.first;
-  for (let looks = 0; link !== null && looks < modelsLookMax; looks++, link = link.after)
-    models.add(link.value.place.modelId);
-  return [...models];
-}
+const modelsOf = <Waiting extends Waiter>(places: MemberInLine<Waiting>): readonly string[] => [
+  ...new Set(
+    inTurnOf(places)
+      .take(modelsLookMax)
+      .map(({ place }) => place.modelId),
+  ),
+];
 
 /** By class; those with most requests first. */
 function runningGroups(running: Iterable<readonly [Place, Runner]>): RunningGroup[] {

@@ -216,7 +216,7 @@ export class NodePool {
     ask: Ask,
     account: AccountId,
     excluded: ReadonlySet<string>,
-    { member, weight, priority }: Standing,
+    { member, own, weight, priority }: Standing,
   ): Entrant | Refusal {
     if (this.#closed) return busy;
     const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
@@ -226,6 +226,7 @@ export class NodePool {
       modelId: ask.model.id,
       account,
       member,
+      own,
       weight,
       priority,
       prompt: promptBlocksOf(ask),
@@ -650,6 +651,7 @@ class QueuedPlace implements Place {
   readonly modelId: string;
   readonly account: AccountId;
   readonly member: string;
+  readonly own: string | undefined;
   readonly weight: number | undefined;
   readonly priority: Priority;
   readonly prompt: PromptBlocks;
@@ -660,13 +662,14 @@ class QueuedPlace implements Place {
 
   constructor(
     pool: NodePool,
-    { modelId, account, member, weight, priority, prompt, excluded }: Entrant,
+    { modelId, account, member, own, weight, priority, prompt, excluded }: Entrant,
     readonly deadlineMs: Ms | undefined,
   ) {
     this.#pool = pool;
     this.modelId = modelId;
     this.account = account;
     this.member = member;
+    this.own = own;
     this.weight = weight;
     this.priority = priority;
     this.prompt = prompt;

@@ -16,8 +16,8 @@
 // A trial exists because the report that the node is down may be wrong or outdated. It fails with its connection
 // (`trialFailed`): then waiting requests are refused. Otherwise they are let through (`trialHolds`).
 // When a node has room, or has read a prompt, the account with the least work among those that wait for it is next (see
-// Share), then the end user with the least work within the account, then that user's first request. So an account with 500
-// requests waits behind its own, and one with long prompts gets no more than its share.
+// Share), then the person, end user or key with the least work within the account, then a person's key or end user, then
+// its first request. So who has 500 requests waits behind their own, and who has long prompts gets no more than a share.
 //
 // A drained node gets nothing, whatever its health, and is no reason to wait while another is up. Operators drain a node
 // before they restart its engine, so requests that can only run there wait through the restart.
@@ -60,7 +60,9 @@ export type QueueNode = Readonly<{
 export interface Place extends Wanting {
   /** The end user within the account: one with many requests waits behind their own. */
   readonly member: string;
-  /** The member's share within its account. Absent: 1. */
+  /** The key or end user within the member, where that is a person. */
+  readonly own?: string | undefined;
+  /** Its share among those beside it. Absent: 1. */
   readonly weight?: number | undefined;
   readonly priority: Priority;
   readonly excluded: ReadonlySet<string>;
@@ -74,7 +76,7 @@ export interface Place extends Wanting {
 export type RefusalCause = "unlisted" | "away" | "full" | "waited-too-long" | "drained" | "too-late";
 
 /** A request that may enter. */
-export type Entrant = Wanting & Pick<Place, "member" | "weight" | "priority" | "excluded">;
+export type Entrant = Wanting & Pick<Place, "member" | "own" | "weight" | "priority" | "excluded">;
 
 /** `accounts`: those with waiting or running requests there, each as many as its weight; `waitedMs`: the oldest wait. */
 export type LineNeed = Readonly<{ waiting: number; accounts: number; waitedMs: Ms }>;
@@ -115,16 +117,18 @@ type NodeState = {
   readonly pace: LinePace;
 };
 
+/** Whose request it is. `ownShare`: the member's, where it has none within that. */
+type Sharing = Readonly<{ share: Share; memberShare: Share; ownShare: Share }>;
+
 /** A request on a node. */
-type Running = Readonly<{
-  state: NodeState;
-  share: Share;
-  memberShare: Share;
-  sent: SentWork;
-  work: number;
-  since: Ms;
-  waitedMs: Ms;
-}> & { unread: number; isReading: boolean };
+type Running = Sharing &
+  Readonly<{
+    state: NodeState;
+    sent: SentWork;
+    work: number;
+    since: Ms;
+    waitedMs: Ms;
+  }> & { unread: number; isReading: boolean };
 
 /** Requests that wait for the same set of nodes with the same priority. */
 type RouteLine = {
@@ -135,17 +139,15 @@ type RouteLine = {
   readonly nodes: readonly NodeState[];
   readonly line: FairLine<Waiting>;
 };
-type Waiting = {
+type Waiting = Sharing & {
   readonly place: Place;
-  readonly share: Share;
-  readonly memberShare: Share;
   readonly since: Ms;
   readonly route: RouteLine;
   /** It waits for this node although another has room. */
   wants: NodeState | null;
   /** Until when it waits for that node. It does so only once and then takes any node. Null: it has not chosen yet. */
   wantsUntil: Ms | null;
-  inMember: Link<Waiting> | null;
+  inOwn: Link<Waiting> | null;
   inAll: Link<Waiting> | null;
 };
 
@@ -367,16 +369,9 @@ export class SlotQueue {
           ? this.#forTrial(open, place) // (1)
           : this.#choose(place, open);
     if (free === "none") return place.refused(this.serves(place.modelId) ? "away" : "unlisted");
-    const share = this.#shares.of(place.account);
-    share.weight = this.#weightOf(place.account);
-    const memberShare = share.members.of(place.member);
-    memberShare.weight = place.weight ?? 1;
-    this.#join(share, memberShare, candidates);
-    if (
-      memberShare.waiting === 0 &&
-      candidates.length > 0 &&
-      !this.#hasMany(place.priority, share, memberShare, candidates[0]!)
-    )
+    const shares = this.#join(place, candidates);
+    const { share, memberShare } = shares;
+    if (memberShare.waiting === 0 && candidates.length > 0 && !this.#hasMany(place.priority, shares, candidates[0]!))
       for (const { lights } of candidates) lights.came(share, memberShare, this.#now);
     const mayWait = this.#choosy.size < choosyMax && this.#all.length < this.#placesMax;
     if (free !== null && "best" in free) {
@@ -389,16 +384,16 @@ export class SlotQueue {
         hasRoom(node) &&
         !this.#isFull(place.modelId) &&
         this.#mayHave(place.account, place.priority, share, node) &&
-        this.#memberMayHave(share, memberShare, node) &&
-        !this.#leavesQuiet(place, share, memberShare, node, candidates);
-      if (mayHave) return this.#grant(place, share, memberShare, node, now); // (2)
+        this.#memberMayHave(shares, node) &&
+        !this.#leavesQuiet(place, shares, node, candidates);
+      if (mayHave) return this.#grant(place, shares, node, now); // (2)
       if (node === null) {
         this.#choosyWait(place, candidates, best, savedMs); // (5)
         return this.#refuseLate(place);
       }
-    } else if (free !== null) return this.#grant(place, share, memberShare, free, now); // (1)
+    } else if (free !== null) return this.#grant(place, shares, free, now); // (1)
     if (this.#all.length >= this.#placesMax) {
-      this.#rest(place, share, memberShare);
+      this.#rest(place, shares);
       return place.refused("full", this.#newcomer(place, open)); // (3)
     }
     this.#wait(place, candidates, now); // (4), (6)
@@ -423,18 +418,15 @@ export class SlotQueue {
     const open = candidates.filter(isOpen);
     if (open.length === 0) return "drained";
     if (open.every(isAway)) return "away";
-    const share = this.#shares.of(entrant.account);
-    share.weight = this.#weightOf(entrant.account);
-    const memberShare = share.members.of(entrant.member);
-    this.#join(share, memberShare, candidates);
+    const shares = this.#join(entrant, candidates);
     const choice = this.#choose(entrant, open);
     const begins =
       choice !== null &&
       hasRoom(choice.best) &&
       !this.#isFull(entrant.modelId) &&
-      this.#mayHave(entrant.account, entrant.priority, share, choice.best) &&
-      this.#memberMayHave(share, memberShare, choice.best);
-    this.#rest(entrant, share, memberShare);
+      this.#mayHave(entrant.account, entrant.priority, shares.share, choice.best) &&
+      this.#memberMayHave(shares, choice.best);
+    this.#rest(entrant, shares);
     if (begins)
       return { position: 0, waitMs: 0, firstTokenMs: this.#chooser.expectedMs(entrant, choice.best, this.#now) };
     return this.#all.length >= this.#placesMax ? "full" : this.#forecastBehind(entrant, open, null);
@@ -451,10 +443,9 @@ export class SlotQueue {
     return waiting === undefined ? null : this.#forecastOf(waiting);
   }
 
-  #forecastOf({ place, route, inMember }: Waiting): Forecast {
-    let own = 0;
-    for (let link = inMember!.before; link !== null; link = link.before) own++;
-    return this.#forecastBehind(place, route.nodes.filter(isOpen), own);
+  #forecastOf(waiting: Waiting): Forecast {
+    const { place, route } = waiting;
+    return this.#forecastBehind(place, route.nodes.filter(isOpen), route.line.before(waiting));
   }
 
   /** Behind `own` requests of the same end user; null: behind all of them. */
@@ -515,7 +506,7 @@ export class SlotQueue {
     this.#now = Math.max(this.#now, now);
     const running = this.#running.get(place);
     assert(running !== undefined, "a place is given back once");
-    const { state, share, memberShare, sent } = running;
+    const { state, share, sent } = running;
     this.#running.delete(place);
     this.#hasRead(place.account, running);
     const all = this.#chooser.ended(sent, used, this.#now);
@@ -524,9 +515,8 @@ export class SlotQueue {
     const node = state.node.name;
     this.served.add({ account, modelId, node, priority, work: all, waitedMs: running.waitedMs }, this.#now);
     this.#had(place, running, all - running.work);
-    share.running--;
-    memberShare.running--;
-    this.#rest(place, share, memberShare);
+    for (const each of sharesOf(running)) each.running--;
+    this.#rest(place, running);
     if (place.priority === "bulk") state.bulk--;
     const there = state.running.get(place.account)!;
     if (--there.requests === 0) {
@@ -785,9 +775,9 @@ export class SlotQueue {
 
   /** The node that it takes, which has room; null where it waits for another, as it may once. */
   #takes(waiting: Waiting, state: NodeState): NodeState | null {
-    const { place, route, share, memberShare, wants, wantsUntil } = waiting;
-    if (!this.#memberMayHave(share, memberShare, state)) return null;
-    if (this.#leavesQuiet(place, share, memberShare, state, route.nodes)) return null;
+    const { place, route, share, wants, wantsUntil } = waiting;
+    if (!this.#memberMayHave(waiting, state)) return null;
+    if (this.#leavesQuiet(place, waiting, state, route.nodes)) return null;
     if (wants !== null) return wants === state || state.health !== "well" ? state : null;
     if (state.health !== "well") return state;
     const choice = this.#choose(place, route.nodes.filter(isOpen));
@@ -795,8 +785,8 @@ export class SlotQueue {
     if (hasRoom(choice.best)) {
       const mayHave =
         this.#mayHave(place.account, place.priority, share, choice.best) &&
-        this.#memberMayHave(share, memberShare, choice.best) &&
-        !this.#leavesQuiet(place, share, memberShare, choice.best, route.nodes);
+        this.#memberMayHave(waiting, choice.best) &&
+        !this.#leavesQuiet(place, waiting, choice.best, route.nodes);
       return mayHave ? choice.best : null;
     }
     if (wantsUntil !== null || this.#choosy.size >= choosyMax) return state;
@@ -826,7 +816,8 @@ export class SlotQueue {
     this.#grantNext(state);
   }
 
-  #grant(place: Place, share: Share, memberShare: Share, state: NodeState, since: Ms): void {
+  #grant(place: Place, sharing: Sharing, state: NodeState, since: Ms): void {
+    const { share, memberShare, ownShare } = sharing;
     if (state.health === "down") {
       state.trial = true;
       state.triedAt = ++this.#trials;
@@ -835,7 +826,7 @@ export class SlotQueue {
     this.#underWay.set(place.modelId, (this.#underWay.get(place.modelId) ?? 0) + 1);
     const sent = this.#chooser.sent(place, state.node.name, this.#now);
     state.turn = Math.max(state.turn, share.tag);
-    if (this.#hasMany(place.priority, share, memberShare, state)) {
+    if (this.#hasMany(place.priority, sharing, state)) {
       const readMs = lateTimes * this.#chooser.unreadMs(state.node.name, this.#now);
       this.#manyReadUntil = Math.max(this.#manyReadUntil, this.#now + Math.max(quietMinMs, readMs));
     }
@@ -845,10 +836,10 @@ export class SlotQueue {
     state.lastWork = expected;
     classHad(state, place.priority, expected);
     share.turn = Math.max(share.turn, memberShare.tag);
-    this.#had(place, { state, share, memberShare }, expected);
-    share.running++;
-    memberShare.running++;
-    this.#rest(place, share, memberShare);
+    memberShare.turn = Math.max(memberShare.turn, ownShare.tag);
+    this.#had(place, { state, share, memberShare, ownShare }, expected);
+    for (const each of sharesOf(sharing)) each.running++;
+    this.#rest(place, sharing);
     let there = state.running.get(place.account);
     if (there === undefined) {
       there = { requests: 0, unread: 0, weight: share.weight };
@@ -862,6 +853,7 @@ export class SlotQueue {
       state,
       share,
       memberShare,
+      ownShare,
       sent,
       work: expected,
       since: this.#now,
@@ -872,15 +864,10 @@ export class SlotQueue {
     place.granted(state.node.name);
   }
 
-  #had(
-    { account, member, priority }: Place,
-    { state, share, memberShare }: Pick<Running, "state" | "share" | "memberShare">,
-    work: number,
-  ): void {
-    share.had(work);
-    memberShare.had(work);
+  #had({ account, member, priority }: Place, running: Sharing & Pick<Running, "state">, work: number): void {
+    for (const each of sharesOf(running)) each.had(work);
     if (this.#untold === null) return;
-    const node = state.node.name;
+    const node = running.state.node.name;
     const key = `${node}\n${account} ${priority} ${member}`;
     this.#untold.set(key, { node, account, member, priority, work: work + (this.#untold.get(key)?.work ?? 0) });
   }
@@ -893,18 +880,31 @@ export class SlotQueue {
   }
 
   /** Where none of its requests waits, its turn comes no sooner than that of the waiting ones, and no later than it must. */
-  #join(share: Share, memberShare: Share, nodes: readonly NodeState[]): void {
+  #join(entrant: Entrant, nodes: readonly NodeState[]): Sharing {
+    const sharing = this.#sharing(entrant);
+    const { share, memberShare, ownShare } = sharing;
+    share.weight = this.#weightOf(entrant.account);
+    ownShare.weight = entrant.weight ?? 1;
     if (memberShare.waiting === 0) memberShare.join(share.turn);
-    if (share.waiting > 0) return;
+    if (ownShare !== memberShare && ownShare.waiting === 0) ownShare.join(memberShare.turn);
+    if (share.waiting > 0) return sharing;
     let [first, last] = [Infinity, 0];
     for (const { lines, turn } of nodes) {
       last = Math.max(last, turn);
       for (const { line } of lines) first = Math.min(first, line.turn);
     }
     share.join(Math.min(first, last));
+    return sharing;
   }
 
-  #rest({ account, member }: Entrant, share: Share, memberShare: Share): void {
+  #sharing({ account, member, own }: Entrant): Sharing {
+    const share = this.#shares.of(account);
+    const memberShare = share.members.of(member);
+    return { share, memberShare, ownShare: own === undefined ? memberShare : memberShare.members.of(own) };
+  }
+
+  #rest({ account, member, own }: Entrant, { share, memberShare, ownShare }: Sharing): void {
+    if (own !== undefined) memberShare.members.used(own, ownShare);
     share.members.used(member, memberShare);
     this.#shares.used(account, share);
   }
@@ -930,14 +930,16 @@ export class SlotQueue {
     return there === undefined || (there.unread / there.weight) * weights < state.unread;
   }
 
-  /** Within an account that is alone: a user with requests there leaves room for those without. */
-  #memberMayHave({ members }: Share, { running }: Share, state: NodeState): boolean {
-    const isAlone = this.#shares.active > 1 || members.active <= 1;
-    return isAlone || running === 0 || state.busy === 0 || !this.#isPressed(state);
+  /** Within an account or a person that is alone: who has requests there leaves room for those without. */
+  #memberMayHave({ share, memberShare, ownShare }: Sharing, state: NodeState): boolean {
+    if (this.#shares.active > 1 || state.busy === 0) return true;
+    const isShared = share.members.active > 1;
+    if (!isShared && (ownShare === memberShare || memberShare.members.active <= 1)) return true;
+    return (isShared ? memberShare : ownShare).running === 0 || !this.#isPressed(state);
   }
 
   /** Bulk, and who runs many more requests than others. */
-  #hasMany(priority: Priority, share: Share, member: Share, { lights }: NodeState): boolean {
+  #hasMany(priority: Priority, { share, memberShare: member }: Sharing, { lights }: NodeState): boolean {
     if (priority === "bulk") return true;
     const isMany = ({ running }: Share, all: number, active: number, of: Share | null): boolean =>
       running >= manyRequests &&
@@ -949,20 +951,11 @@ export class SlotQueue {
   }
 
   /** The next light user shall find one of these nodes that reads nothing. */
-  #leavesQuiet(
-    place: Entrant,
-    share: Share,
-    memberShare: Share,
-    state: NodeState,
-    nodes: readonly NodeState[],
-  ): boolean {
+  #leavesQuiet(place: Entrant, sharing: Sharing, state: NodeState, nodes: readonly NodeState[]): boolean {
     if (!state.lights.areThere(this.#now) || nodes.length < quietAmongNodesMin) return false;
     if (this.#now > this.#manyReadUntil) return false;
     if (state.unread < 1 && nodes.some((other) => other !== state && hasRoom(other) && other.unread < 1)) return false;
-    return (
-      this.#hasMany(place.priority, share, memberShare, state) &&
-      this.#chooser.readMs(place, state.node.name) > unreadMaxMs
-    );
+    return this.#hasMany(place.priority, sharing, state) && this.#chooser.readMs(place, state.node.name) > unreadMaxMs;
   }
 
   #isPressed(state: NodeState): boolean {
@@ -971,22 +964,19 @@ export class SlotQueue {
 
   #wait(place: Place, nodes: NodeState[], since: Ms): void {
     const route = this.#routeOf(nodes, place);
-    const share = this.#shares.of(place.account);
-    const memberShare = share.members.of(place.member);
+    const sharing = this.#sharing(place);
     const waiting: Waiting = {
       place,
-      share,
-      memberShare,
+      ...sharing,
       since,
       route,
       wants: null,
       wantsUntil: null,
-      inMember: null,
+      inOwn: null,
       inAll: null,
     };
-    share.waiting++;
-    memberShare.waiting++;
-    this.#rest(place, share, memberShare);
+    for (const each of sharesOf(sharing)) each.waiting++;
+    this.#rest(place, sharing);
     route.line.add(waiting, this.#order++);
     waiting.inAll = this.#all.append(waiting);
     this.#waiting.set(place, waiting);
@@ -1010,14 +1000,13 @@ export class SlotQueue {
   }
 
   #remove(waiting: Waiting): void {
-    const { route, place, share, memberShare } = waiting;
+    const { route, place } = waiting;
     this.#takesAny(waiting);
     this.#waiting.delete(place);
     this.#all.remove(waiting.inAll!);
     route.line.remove(waiting);
-    share.waiting--;
-    memberShare.waiting--;
-    this.#rest(place, share, memberShare);
+    for (const each of sharesOf(waiting)) each.waiting--;
+    this.#rest(place, waiting);
     if (route.line.length === 0) {
       this.#routes.delete(route.key);
       for (const state of route.nodes) state.lines.delete(route);
@@ -1050,7 +1039,7 @@ export class SlotQueue {
           if (node !== null) {
             this.#remove(waiting);
             node.pace.took(this.#now, node.lines.size > 0);
-            this.#grant(waiting.place, waiting.share, waiting.memberShare, node, waiting.since);
+            this.#grant(waiting.place, waiting, node, waiting.since);
             return true;
           }
           if (++looks >= looksMax) return false;
@@ -1083,6 +1072,9 @@ export class SlotQueue {
     for (const { place, since } of waiting) this.enter(place, since);
   }
 }
+
+const sharesOf = ({ share, memberShare, ownShare }: Sharing): readonly Share[] =>
+  ownShare === memberShare ? [share, memberShare] : [share, memberShare, ownShare];
 
 const isAway = ({ health }: NodeState): boolean => health === "down" || health === "starting";
 

@@ -5,7 +5,7 @@ import type { NodePool } from "../../nodes/queue/pool.ts";
 import type { Fleet } from "../../office/work.ts";
 import { modelReport, seenNode } from "./model-report.ts";
 import type { NodeCare } from "./node-care.ts";
-import { healthOf, lineAccountsShownMax, nodeReports } from "./node-lines.ts";
+import { healthOf } from "./node-lines.ts";
 import type { Reloader } from "../reload.ts";
 import type { ServedModels } from "./served-models.ts";
 
@@ -30,6 +30,7 @@ export function fleetOf(parts: Parts): Fleet {
     config: editing,
     async nodes() {
       const { nodeLines } = await import("../../nodes/queue/line-view.ts");
+      const { lineAccountsShownMax, nodeReports } = await import("./node-report.ts");
       const lines = nodeLines(pool.seen(), lineAccountsShownMax);
       return nodeReports(pool.states(), lines, catalog).map((report) => ({ ...report, ...byGateway }));
     },

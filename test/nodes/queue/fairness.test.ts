@@ -18,6 +18,7 @@ class Request implements Place {
     readonly work: Work,
     readonly member = "",
     readonly priority: Priority = "standard",
+    readonly own?: string,
   ) {}
   granted(node: string): void {
     this.node = node;
@@ -77,8 +78,8 @@ class World {
     return unread;
   }
 
-  ask(account: number, work: Work, member = "", priority: Priority = "standard"): Request {
-    const request = new Request(this, account, work, member, priority);
+  ask(account: number, work: Work, member = "", priority: Priority = "standard", own?: string): Request {
+    const request = new Request(this, account, work, member, priority, own);
     this.queue.enter(request, this.now);
     this.queue.check();
     return request;
@@ -294,6 +295,42 @@ describe("people whom an account serves", () => {
     const world = new World(100);
     for (let n = 0; n < 20; n++) world.ask(1, prompt, "one");
     expect(world.running.length).toBe(20);
+  });
+});
+
+describe("the keys of a person", () => {
+  const prompt: Work = { prompt: 100, answer: 400 };
+  const ended = (world: World): Request => {
+    world.read();
+    const done = world.running[0]!;
+    world.end(done);
+    return done;
+  };
+
+  test("take turns: 500 requests of one delay another by a turn, and nobody beside the person at all", () => {
+    const world = new World(1);
+    for (let n = 0; n < 500; n++) world.ask(1, prompt, "ada", "standard", "key 1");
+    for (let n = 0; n < 100; n++) world.ask(1, prompt, "bob", "standard", "key 9");
+    for (let n = 0; n < 8; n++) ended(world); // the keys of ada had their turns long before
+    const own = world.ask(1, prompt, "ada", "standard", "key 2");
+    expect(world.queue.forecastOf(own, world.now)!.position).toBe(4); // one of key 1, and bob's two
+    const before: string[] = [];
+    while (own.node === null) before.push(ended(world).own!);
+    expect(before.filter((key) => key === "key 1").length).toBeWithin(1, 2);
+    for (let n = 0; n < 60; n++) world.ask(1, prompt, "ada", "standard", "key 2");
+    const had = { "key 1": 0, "key 2": 0, "key 9": 0 };
+    for (let n = 0; n < 100; n++) had[ended(world).own as keyof typeof had]++;
+    expect(had["key 9"]).toBeWithin(48, 52);
+    expect(had["key 1"] / had["key 2"]).toBeWithin(0.85, 1.15);
+    world.queue.check();
+  });
+
+  test("leave room for each other where the person is alone", () => {
+    const world = new World(100);
+    world.ask(1, prompt, "ada", "standard", "key 2");
+    for (let n = 0; n < 20; n++) world.ask(1, prompt, "ada", "standard", "key 1");
+    expect(world.running.length).toBeLessThan(4);
+    expect(world.ask(1, prompt, "ada", "standard", "key 3").node).toBe("a");
   });
 });
 

@@ -4,6 +4,7 @@ import type { OperatorLine } from "../../../api/line.ts";
 import { compact } from "../../format.ts";
 import { Empty } from "../../parts/states.tsx";
 import { inPercent } from "./line-shares.tsx";
+import { t } from "../../texts.ts";
 
 const height = 8;
 
@@ -12,13 +13,11 @@ export function Caches({ nodes }: { nodes: OperatorLine["nodes"] }): VNode {
   return (
     <figure class="card stack">
       <figcaption>
-        <h2>Prompt caches of the last hour</h2>
-        <p class="quiet small-text">
-          Input tokens that a node should have had in its cache, and those that it reported.
-        </p>
+        <h2>{t("line.caches")}</h2>
+        <p class="quiet small-text">{t("line.caches_about")}</p>
       </figcaption>
       {shown.length === 0 ? (
-        <Empty icon="nodes" title="No engine reported cached tokens" />
+        <Empty icon="nodes" title={t("line.caches_none")} />
       ) : (
         <ul class="share-list">
           {shown.map(({ name, cache }) => (
@@ -31,11 +30,11 @@ export function Caches({ nodes }: { nodes: OperatorLine["nodes"] }): VNode {
       <ul class="legend">
         <li>
           <span class="swatch series-5" />
-          expected
+          {t("line.expected")}
         </li>
         <li>
           <span class="swatch series-2" />
-          reported
+          {t("line.reported")}
         </li>
       </ul>
     </figure>
@@ -49,7 +48,11 @@ const CacheBars = ({ name, cache: { input, expected, reported } }: CacheBarsProp
     <div class="names">
       <span class="break">{name}</span>
       <span class="quiet small-text number">
-        expected {inPercent(expected / input)}, reported {inPercent(reported / input)} of {compact(input)}
+        {t("line.cache_counts", {
+          expected: inPercent(expected / input),
+          reported: inPercent(reported / input),
+          input: compact(input),
+        })}
       </span>
     </div>
     <svg height={2 * height + 3} aria-hidden="true">

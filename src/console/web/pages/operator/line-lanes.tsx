@@ -1,8 +1,9 @@
 // The line as a picture: a square for each request in line, and a lane of slots for each node.
 import type { VNode } from "preact";
 import type { OperatorLine } from "../../../api/line.ts";
-import { count, plural, shortTime } from "../../format.ts";
+import { count, list, shortTime } from "../../format.ts";
 import { useWidth } from "../../parts/chart-frame.tsx";
+import { t } from "../../texts.ts";
 
 type ByClass = OperatorLine["waiting"];
 type Priority = keyof ByClass;
@@ -19,10 +20,10 @@ export function Lanes({ line: { waiting, nodes } }: { line: OperatorLine }): VNo
   return (
     <figure class="card stack">
       <figcaption>
-        <h2>Now</h2>
+        <h2>{t("line.now")}</h2>
       </figcaption>
       <ol class="lane-list">
-        <Lane name="In line" words={waits === 0 ? "no request waits" : inClasses(waiting)}>
+        <Lane name={t("line.in_line")} words={waits === 0 ? t("line.none_waits") : inClasses(waiting)}>
           <Slots runs={runsOf(waiting)} slots={waits} />
         </Lane>
         {nodes.map((node) => (
@@ -35,16 +36,16 @@ export function Lanes({ line: { waiting, nodes } }: { line: OperatorLine }): VNo
         {classes.map((priority) => (
           <li key={priority}>
             <span class={`swatch priority-${priority}`} />
-            {priority}
+            {t(`class.${priority}`)}
           </li>
         ))}
         <li>
           <span class="swatch reading" />
-          reads its prompt
+          {t("line.reads")}
         </li>
         <li>
           <span class="swatch free" />
-          free slot
+          {t("line.free")}
         </li>
       </ul>
     </figure>
@@ -66,10 +67,11 @@ const Lane = ({ name, words, side = null, children }: LaneProps): VNode => (
 );
 
 const inClasses = (counts: ByClass): string =>
-  classes
-    .filter((priority) => counts[priority] > 0)
-    .map((priority) => `${count(counts[priority])} ${priority}`)
-    .join(", ");
+  list(
+    classes
+      .filter((priority) => counts[priority] > 0)
+      .map((priority) => `${count(counts[priority])} ${t(`class.${priority}`)}`),
+  );
 
 type LineNode = OperatorLine["nodes"][number];
 
@@ -80,15 +82,15 @@ function inWords({ health, drained, slots, running, reading }: LineNode): string
   const runs = classes.reduce((sum, priority) => sum + running[priority], 0);
   const reads = classes.reduce((sum, priority) => sum + reading[priority], 0);
   const parts = [
-    ...(isOpen({ health, drained }) ? [] : [drained ? "drained" : health]),
-    `${count(runs)} of ${plural(slots, "slot")}${runs === 0 ? "" : `: ${inClasses(running)}`}`,
-    ...(reads === 0 ? [] : [`${count(reads)} ${reads === 1 ? "reads its prompt" : "read their prompts"}`]),
+    ...(isOpen({ health, drained }) ? [] : [t(drained ? "health.drained" : `health.${health}`)]),
+    `${t("line.slots", { runs, slots })}${runs === 0 ? "" : `: ${inClasses(running)}`}`,
+    ...(reads === 0 ? [] : [t("line.reading_prompts", { reads })]),
   ];
   return parts.join(" · ");
 }
 
 const newcomerOf = ({ expected_first_token_ms: ms }: LineNode): string | null =>
-  ms === null ? null : `a newcomer's first token in ${shortTime(ms)}`;
+  ms === null ? null : t("line.newcomer", { time: shortTime(ms) });
 
 type Run = Readonly<{ priority: Priority; isReading: boolean; requests: number }>;
 

@@ -2,41 +2,40 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { OperatorLine, WorkShare } from "../../../api/line.ts";
-import { compact, count, shortTime } from "../../format.ts";
+import { compact, percentage, shortTime } from "../../format.ts";
 import { Choice } from "../../parts/choice.tsx";
 import { Empty } from "../../parts/states.tsx";
 import { classes } from "./line-lanes.tsx";
+import { t } from "../../texts.ts";
 
 const height = 14;
 
-const splits = { account: "By account", class: "By class", model: "By model", node: "By node" };
-type Split = keyof typeof splits;
+const splits = ["account", "class", "model", "node"] as const;
+type Split = (typeof splits)[number];
 
-const fairWords: Readonly<Record<Split, string | null>> = {
-  account: "fair share, by weight",
-  class: null,
-  model: null,
-  node: "its part of all slots",
-};
+const fairWords = { account: "line.fair_account", class: null, model: null, node: "line.fair_node" } as const;
 
 export function Shares({ served }: { served: OperatorLine["served"] }): VNode {
   const [split, setSplit] = useState<Split>("account");
   const rows = served[split].map((row) => ({ ...row, sum: workOf(row) }));
   const all = rows.reduce((sum, row) => sum + row.sum, 0);
   const most = 1.08 * Math.max(0, ...rows.flatMap(({ sum, fair }) => [all === 0 ? 0 : sum / all, fair ?? 0]));
+  const fair = fairWords[split];
   const percent = (share: number): number => (most === 0 ? 0 : (100 * share) / most);
   return (
     <figure class="card stack">
       <figcaption>
-        <h2>Shares of the last hour</h2>
-        <p class="quiet small-text">
-          Work that ended, and what is expected of requests that run: an input token that was read counts 1, an output
-          token 4. An account below its mark asked for less, or waited.
-        </p>
+        <h2>{t("line.shares")}</h2>
+        <p class="quiet small-text">{t("line.shares_about")}</p>
       </figcaption>
-      <Choice name="Split" options={splits} chosen={split} onChoose={setSplit} />
+      <Choice
+        name={t("line.split")}
+        options={Object.fromEntries(splits.map((each) => [each, t(`common.by_${each}`)])) as Record<Split, string>}
+        chosen={split}
+        onChoose={setSplit}
+      />
       {all === 0 ? (
-        <Empty icon="activity" title="Nothing ended in the last hour" />
+        <Empty icon="activity" title={t("line.nothing_ended")} />
       ) : (
         <ul class="share-list">
           {rows.map((row) => (
@@ -55,13 +54,13 @@ export function Shares({ served }: { served: OperatorLine["served"] }): VNode {
         {classes.map((priority) => (
           <li key={priority}>
             <span class={`swatch priority-${priority}`} />
-            {priority}
+            {t(`class.${priority}`)}
           </li>
         ))}
-        {fairWords[split] !== null && (
+        {fair !== null && (
           <li>
             <span class="swatch fair" />
-            {fairWords[split]}
+            {t(fair)}
           </li>
         )}
       </ul>
@@ -71,8 +70,7 @@ export function Shares({ served }: { served: OperatorLine["served"] }): VNode {
 
 const workOf = ({ work }: WorkShare): number => classes.reduce((sum, priority) => sum + work[priority], 0);
 
-export const inPercent = (share: number): string =>
-  `${(100 * share).toLocaleString("en-US", { maximumFractionDigits: share < 0.1 ? 1 : 0 })} %`;
+export const inPercent = (share: number): string => percentage(share, share < 0.1 ? 1 : 0);
 
 type ShareBarProps = Readonly<{ row: WorkShare; all: number; percent: (share: number) => number }>;
 
@@ -106,9 +104,9 @@ function ShareBar({ row: { work, fair }, all, percent }: ShareBarProps): VNode {
 function aboutOf(row: WorkShare & Readonly<{ sum: number }>): string {
   const { weight, fair, requests, wait_ms: wait } = row;
   return [
-    ...(fair === null ? [] : [`fair ${inPercent(fair)}${weight === null ? "" : `, weight ${count(weight)}`}`]),
-    `work ${compact(row.sum)}`,
-    `${compact(requests)} ${requests === 1 ? "request" : "requests"}`,
-    wait === 0 ? "no wait" : `mean wait ${shortTime(wait)}`,
+    ...(fair === null ? [] : [t("line.fair", { fair: inPercent(fair), weight: weight ?? 0 })]),
+    t("line.work", { work: compact(row.sum) }),
+    t("common.requests_counted", { requests }),
+    wait === 0 ? t("line.no_wait") : t("line.mean_wait", { time: shortTime(wait) }),
   ].join(" · ");
 }

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { OperatorLine } from "../../../api/line.ts";
 import { now } from "../../clock.ts";
-import { count, plural, shortTime } from "../../format.ts";
+import { count, shortTime } from "../../format.ts";
 import { Card } from "../../parts/card.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -13,6 +13,7 @@ import { useResource } from "../../resource.ts";
 import { Caches } from "./line-caches.tsx";
 import { Lanes } from "./line-lanes.tsx";
 import { Shares } from "./line-shares.tsx";
+import { t } from "../../texts.ts";
 
 const refreshMs = 1_000;
 
@@ -23,7 +24,7 @@ export function LinePage(): VNode {
     return () => clearInterval(timer);
   }, []);
   return (
-    <Page title="Line" lead={line.value === null ? "Who waits for a node, and who runs" : leadOf(line.value)}>
+    <Page title={t("menu.line")} lead={line.value === null ? t("line.lead") : leadOf(line.value)}>
       <Loaded resource={line} lines={10}>
         {(value) => <Shown line={value} />}
       </Loaded>
@@ -35,15 +36,12 @@ const sumOf = ({ interactive, standard, bulk }: OperatorLine["waiting"]): number
 
 function leadOf({ waiting, nodes }: OperatorLine): string {
   const running = nodes.reduce((sum, node) => sum + sumOf(node.running), 0);
-  const waits = sumOf(waiting);
-  return `${waits === 0 ? "No request waits" : waits === 1 ? "1 request waits" : `${count(waits)} requests wait`}, ${running === 0 ? "none runs" : running === 1 ? "1 runs" : `${count(running)} run`}`;
+  return t("line.counts", { waiting: sumOf(waiting), running });
 }
 
 const Shown = ({ line }: { line: OperatorLine }): VNode => (
   <div class="stack-large">
-    {line.gateway !== null && (
-      <p class="quiet break">This is the line of the gateway {line.gateway}. Each gateway has its own.</p>
-    )}
+    {line.gateway !== null && <p class="quiet break">{t("line.gateway", { gateway: line.gateway })}</p>}
     <Lanes line={line} />
     <InLine line={line} />
     <div class="grid-2">
@@ -59,7 +57,7 @@ const sinceOf = (time: string): string => shortTime(Math.max(0, now() - Date.par
 const Priority = ({ of }: { of: OperatorLine["next"][number]["priority"] }): VNode => (
   <span class="row nowrap priority">
     <span class={`swatch priority-${of}`} />
-    {of}
+    {t(`class.${of}`)}
   </span>
 );
 
@@ -72,20 +70,20 @@ const Figure = ({ name, text }: { name: string; text: string }): VNode => (
 function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
   const unseen = sumOf(waiting) - next.reduce((sum, { requests }) => sum + requests, 0);
   return (
-    <Card title="In line" side={<span class="quiet small-text">the next first</span>}>
+    <Card title={t("line.in_line")} side={<span class="quiet small-text">{t("line.next_first")}</span>}>
       {next.length === 0 ? (
-        <Empty icon="check" title="No request waits" />
+        <Empty icon="check" title={t("line.none_waits")} />
       ) : (
         <Table
           role="region"
-          aria-label="In line"
+          aria-label={t("line.in_line")}
           tabIndex={0}
-          caption="Users and keys that wait; places and times are those of their first requests"
+          caption={t("line.in_line_about")}
           columns={[
-            "Account, and its user or key",
-            "Class",
-            "Model",
-            ...figures("Requests", "Waits for", "Place", "First token in"),
+            t("line.account_user"),
+            t("common.class"),
+            t("common.model"),
+            ...figures(t("common.requests"), t("line.waits_for"), t("line.place"), t("line.first_token_in")),
           ]}
         >
           {next.map(({ account, user, priority, models, requests, since, position, expected_first_token_ms: ms }) => (
@@ -98,30 +96,36 @@ function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
                 <Priority of={priority} />
               </td>
               <td class="break">{models.join(", ")}</td>
-              <Figure name="Requests" text={count(requests)} />
-              <Figure name="Waits for" text={sinceOf(since)} />
-              <Figure name="Place" text={position === null ? "–" : count(position)} />
-              <Figure name="First token in" text={ms === null ? "–" : shortTime(ms)} />
+              <Figure name={t("common.requests")} text={count(requests)} />
+              <Figure name={t("line.waits_for")} text={sinceOf(since)} />
+              <Figure name={t("line.place")} text={position === null ? "–" : count(position)} />
+              <Figure name={t("line.first_token_in")} text={ms === null ? "–" : shortTime(ms)} />
             </tr>
           ))}
         </Table>
       )}
-      {unseen > 0 && <p class="table-foot quiet small-text">{plural(unseen, "request")} of others are not shown.</p>}
+      {unseen > 0 && <p class="table-foot quiet small-text">{t("line.unseen", { unseen })}</p>}
     </Card>
   );
 }
 
 const OnNodes = ({ running }: { running: OperatorLine["running"] }): VNode => (
-  <Card title="On nodes">
+  <Card title={t("line.on_nodes")}>
     {running.length === 0 ? (
-      <Empty icon="nodes" title="No request runs" />
+      <Empty icon="nodes" title={t("line.none_runs")} />
     ) : (
       <Table
         role="region"
-        aria-label="On nodes"
+        aria-label={t("line.on_nodes")}
         tabIndex={0}
-        caption="Running requests by account, class, model and node"
-        columns={["Account", "Class", "Model", "Node", ...figures("Requests", "Reading", "Oldest")]}
+        caption={t("line.on_nodes_about")}
+        columns={[
+          t("common.account"),
+          t("common.class"),
+          t("common.model"),
+          t("common.node"),
+          ...figures(t("common.requests"), t("line.reading"), t("line.oldest")),
+        ]}
       >
         {running.map(({ account, priority, model, node, requests, reading, since }) => (
           <tr key={`${account.id} ${priority} ${model} ${node}`}>
@@ -131,9 +135,9 @@ const OnNodes = ({ running }: { running: OperatorLine["running"] }): VNode => (
             </td>
             <td class="break">{model}</td>
             <td class="break">{node}</td>
-            <Figure name="Requests" text={count(requests)} />
-            <Figure name="Reading" text={count(reading)} />
-            <Figure name="Oldest" text={sinceOf(since)} />
+            <Figure name={t("common.requests")} text={count(requests)} />
+            <Figure name={t("line.reading")} text={count(reading)} />
+            <Figure name={t("line.oldest")} text={sinceOf(since)} />
           </tr>
         ))}
       </Table>

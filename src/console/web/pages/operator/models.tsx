@@ -1,13 +1,14 @@
 // Every model: the nodes that have it, whether it is up, its price, the plans that include it and its use.
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import type { OperatorModels } from "../../../api/nodes.ts";
-import { compact, count, plural, price } from "../../format.ts";
+import { compact, count, price } from "../../format.ts";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
 import { useEvery, useResource } from "../../resource.ts";
 import { operatorNumbers, sells } from "../../session.ts";
-import { figures, Table } from "../../parts/table.tsx";
+import { rich, t } from "../../texts.ts";
+import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
 
 type OperatorModel = OperatorModels["models"][number];
 
@@ -19,20 +20,20 @@ export function ModelsPage(): VNode {
   useEvery(refreshMs, models.reload);
   return (
     <Page
-      title="Models"
-      lead={`${sells.value ? "Prices in US dollars per 1,000,000 model tokens. " : ""}Use of the last 24 hours.`}
+      title={t("menu.models")}
+      lead={t(sells.value ? "models.about_sells" : "models.about")}
       actions={
         <a class="button" href="/operator/config?table=models">
-          Edit models
+          {t("models.edit")}
         </a>
       }
     >
       <SickNodes />
-      <section class="card flush" aria-label="Models">
+      <section class="card flush" aria-label={t("menu.models")}>
         <Loaded resource={models} lines={10}>
           {(value) =>
             value.models.length === 0 ? (
-              <Empty icon="models" title="No model is served" />
+              <Empty icon="models" title={t("models.none")} />
             ) : (
               <ModelsTable models={value.models} />
             )
@@ -49,79 +50,97 @@ const nodesNow = (): string =>
     .map(({ name, health, drained_since, below }) => [name, health, drained_since, ...below].join(" "))
     .join("\n");
 
+const columns: readonly DataColumn<OperatorModel>[] = [
+  { id: "model", name: "common.model", sort: ({ id }) => id, cell: (model) => <Name of={model} /> },
+  { id: "state", name: "common.state", sort: stateOf, cell: (model) => <State of={model} /> },
+  { id: "nodes", name: "menu.nodes", look: "quiet sentence", cell: (model) => <Nodes of={model} /> },
+  { id: "price", name: "models.price", isFigure: true, look: "nowrap", cell: priceOf },
+  { id: "plans", name: "models.plans", look: "quiet break", room: "widest", cell: ({ plans }) => plansIn(plans) },
+  {
+    id: "context",
+    name: "common.context",
+    isFigure: true,
+    look: "quiet nowrap",
+    room: "widest",
+    sort: ({ context_tokens: tokens }) => tokens,
+    cell: ({ context_tokens: tokens }) => (
+      <span title={t("models.context_tokens", { tokens })}>{Math.round(tokens / 1024)}K</span>
+    ),
+  },
+  {
+    id: "requests",
+    name: "common.requests",
+    isFigure: true,
+    look: "nowrap",
+    sort: ({ day }) => day.requests,
+    cell: ({ id, day }) => (
+      <>
+        {day.requests === 0 ? "0" : <a href={`/operator/log${search({ model: id })}`}>{count(day.requests)}</a>}
+        {day.failed > 0 && <span class="quiet"> {t("models.failed", { failed: day.failed })}</span>}
+      </>
+    ),
+  },
+  {
+    id: "tokens",
+    name: "models.tokens",
+    isFigure: true,
+    look: "quiet nowrap",
+    sort: ({ day }) => day.input + day.output,
+    cell: ({ day }) => `${compact(day.input)} / ${compact(day.output)}`,
+  },
+  {
+    id: "first_token",
+    name: "models.first_token",
+    isFigure: true,
+    look: "quiet nowrap",
+    sort: ({ day }) => day.first_token_p50_ms,
+    cell: ({ day: { first_token_p50_ms: first } }) => (first === null ? "–" : `${count(first)} ms`),
+  },
+];
+
 const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode => (
-  <Table
-    caption="Models"
-    columns={[
-      "Model",
-      "State",
-      "Nodes",
-      { figure: sells.value ? "Input / cached / output" : "", hidden: !sells.value },
-      "Plans",
-      ...figures("Context", "Requests", "Tokens in / out", "First token"),
-    ]}
-    widestOnly={["Plans", "Context"]}
-  >
-    {models.map((model) => (
-      <Row key={model.id} model={model} />
-    ))}
-  </Table>
+  <DataTable
+    name="models"
+    caption={t("menu.models")}
+    columns={columns.filter(({ id }) => sells.value || id !== "price")}
+    rows={models}
+    rowKey={({ id }) => id}
+    first="model"
+  />
 );
 
-function Row({ model }: { model: OperatorModel }): VNode {
-  const { id, aliases, hidden, kind, day, plans, context_tokens: context } = model;
-  return (
-    <tr>
-      <td>
-        <Parted name={id} />
-        {aliases.length > 0 && (
-          <span class="quiet small-text">
-            {" = "}
-            {aliases.map((alias, index) => (
-              <>
-                {index > 0 && ", "}
-                <Parted name={alias} />
-              </>
-            ))}
-          </span>
-        )}
-        {kind !== "chat" && <span class="quiet small-text"> {kind}</span>}
-        {hidden && <span class="quiet small-text"> hidden</span>}
-      </td>
-      <td>
-        <State of={model} />
-      </td>
-      <td class="quiet sentence">
-        {model.nodes.length > 0 ? <Parted name={wholeNodes(model).join(", ")} /> : model.missing}
-        {model.below.map((line) => (
-          <p key={line} class="small-text break">
-            {line}
-          </p>
+const plansIn = (plans: OperatorModel["plans"]): string =>
+  plans === null ? t("models.all_plans") : plans.length === 0 ? t("models.no_plan") : plans.join(", ");
+
+const Name = ({ of: { id, aliases, kind, hidden } }: { of: OperatorModel }): VNode => (
+  <>
+    <Parted name={id} />
+    {aliases.length > 0 && (
+      <span class="quiet small-text">
+        {" = "}
+        {aliases.map((alias, index) => (
+          <>
+            {index > 0 && ", "}
+            <Parted name={alias} />
+          </>
         ))}
-      </td>
-      {/* Hidden, not left out, because the layout for phones counts the cells of a row. */}
-      <td class="number nowrap sentence" data-name="Price" hidden={!sells.value}>
-        {sells.value && priceOf(model)}
-      </td>
-      <td class="quiet break widest-only" data-name="Plans">
-        {plans === null ? "all" : plans.length === 0 ? "none" : plans.join(", ")}
-      </td>
-      <td class="number quiet nowrap widest-only" data-name="Context" title={`${count(context)} tokens`}>
-        {Math.round(context / 1024)}K
-      </td>
-      <td class="number nowrap" data-name="Requests">
-        {day.requests === 0 ? "0" : <a href={`/operator/log${search({ model: id })}`}>{count(day.requests)}</a>}
-        {day.failed > 0 && <span class="quiet"> ({count(day.failed)} failed)</span>}
-      </td>
-      <td class="number quiet nowrap" data-name="Tokens in / out">
-        {compact(day.input)} / {compact(day.output)}
-      </td>
-      <td class="number quiet nowrap" data-name="First token">
-        {day.first_token_p50_ms === null ? "–" : `${count(day.first_token_p50_ms)} ms`}
-      </td>
-    </tr>
-  );
-}
+      </span>
+    )}
+    {kind !== "chat" && <span class="quiet small-text"> {kind}</span>}
+    {hidden && <span class="quiet small-text"> {t("models.hidden")}</span>}
+  </>
+);
+
+const Nodes = ({ of: model }: { of: OperatorModel }): VNode => (
+  <>
+    {model.nodes.length > 0 ? <Parted name={wholeNodes(model).join(", ")} /> : model.missing}
+    {model.below.map((line) => (
+      <p key={line} class="small-text break">
+        {line}
+      </p>
+    ))}
+  </>
+);
 
 /** Breaks between the parts of a name, and inside a part only if the part alone is too long for a line. */
 const Parted = ({ name }: { name: string }): VNode => (
@@ -139,21 +158,28 @@ const Parted = ({ name }: { name: string }): VNode => (
 const wholeNodes = ({ nodes, below }: OperatorModel): readonly string[] =>
   nodes.filter((name) => !below.some((line) => line.startsWith(`${name}: `)));
 
-function State({ of: { nodes, up, below } }: { of: OperatorModel }): VNode {
-  if (nodes.length === 0) return <span class="badge bad">No node</span>;
-  if (!up) return <span class="badge warn">Drained</span>;
-  if (below.length > 0) return <span class="badge warn">Below promise</span>;
-  return <span class="badge good">Up</span>;
+/** The worst first. */
+const states = ["none", "drained", "below", "up"] as const;
+const looks = ["bad", "warn", "warn", "good"] as const;
+
+function stateOf({ nodes, up, below }: OperatorModel): number {
+  return nodes.length === 0 ? 0 : !up ? 1 : below.length > 0 ? 2 : 3;
 }
 
+const State = ({ of }: { of: OperatorModel }): VNode => (
+  <span class={`badge ${looks[stateOf(of)]}`}>{t(`models.state_${states[stateOf(of)]!}`)}</span>
+);
+
 function priceOf({ price: dollars }: OperatorModel): string {
-  if (dollars === null) return "free: no price set";
+  if (dollars === null) return t("models.free");
   const { input, cached, output, per } = dollars;
-  if (per !== undefined) return `$${input} per ${per}`;
+  if (per !== undefined) return t("models.per", { price: `$${input}`, unit: per });
   return input === cached && input === output
-    ? `${price(input)} flat`
+    ? t("models.flat", { price: price(input) })
     : [input, cached, output].map((amount) => price(amount)).join(" / ");
 }
+
+const strong = (inner: ComponentChildren): VNode => <strong>{inner}</strong>;
 
 /** Which nodes are drained or have a problem. */
 function SickNodes(): VNode | null {
@@ -165,17 +191,18 @@ function SickNodes(): VNode | null {
       {drained.length > 0 && (
         <p class="notice" role="status">
           <span>
-            {plural(drained.length, "node")} drained: <strong>{drained.map(({ name }) => name).join(", ")}</strong>.{" "}
-            <a href="/operator/nodes">Nodes</a>
+            {rich("models.drained", {
+              nodes: drained.length,
+              names: drained.map(({ name }) => name).join(", "),
+              strong,
+              link: (inner) => <a href="/operator/nodes">{inner}</a>,
+            })}
           </span>
         </p>
       )}
       {sick.map(({ name, url, problem }) => (
         <p key={name} class="notice" role="status">
-          <span>
-            Node <strong>{name}</strong> at <code>{url}</code>: {problem}
-            {problem?.endsWith("?") === true ? "" : "."}
-          </span>
+          <span>{rich("models.sick", { name, url, problem, strong, code: (inner) => <code>{inner}</code> })}</span>
         </p>
       ))}
     </>

@@ -1,0 +1,367 @@
+// The one table of the console: sorted by a click on a heading, in pages, with columns that people choose. What is shown stands
+// in the page's address, so back and forward work and links can be shared; the columns are remembered in this browser. The
+// server sorts large sets and tells how many rows there are; small ones are sorted here.
+import type { ComponentChildren, VNode } from "preact";
+import { useId, useMemo, useRef, useState } from "preact/hooks";
+import { language } from "../language.ts";
+import { changeQuery, place } from "../route.ts";
+import { t, type TextKey } from "../texts.ts";
+import { Button } from "./button.tsx";
+import { Icon } from "./icons.tsx";
+import { Select } from "./select.tsx";
+
+type SortValue = string | number | boolean | null;
+
+export type DataColumn<Row> = Readonly<{
+  /** In the address and in the browser's memory; for a server that sorts, its name for it. */
+  id: string;
+  name: TextKey;
+  cell: (row: Row) => ComponentChildren;
+  /** What it is sorted by; "server": the server does it. */
+  sort?: "server" | ((row: Row) => SortValue);
+  /** Figures stand at the end of their column, and the largest come first. */
+  isFigure?: boolean;
+  /** Classes of its cells. */
+  look?: string;
+  /** Only those who choose it see it. */
+  isOptional?: boolean;
+  /** Left out in smaller windows, unless somebody chose it. */
+  room?: "wide" | "widest";
+  /** Buttons, under a heading for screen readers alone. */
+  isActions?: boolean;
+}>;
+
+/**
+ * What the address says of a table. `sort` is a column's id, behind a "-" if the largest come first.
+ * @public
+ */
+export type TableAsked = Readonly<{ sort: string; page: number }>;
+
+/** @public */
+export const tableRows = 50;
+const pageMax = 99_999_999;
+/** With fewer columns there is nothing to choose. */
+const choosableColumns = 5;
+
+/**
+ * `prefix`: of its parameters, where a page has several tables. An address may say anything: what is unknown is ignored.
+ * @public
+ */
+export function tableAsked(
+  columns: readonly Pick<DataColumn<never>, "id" | "sort">[],
+  first: string,
+  prefix = "",
+): TableAsked {
+  const { query } = place.value;
+  const sort = query.get(`${prefix}sort`) ?? "";
+  const isKnown = columns.some((column) => column.sort !== undefined && column.id === sort.replace(/^-/, ""));
+  const page = query.get(`${prefix}page`) ?? "";
+  return { sort: isKnown ? sort : first, page: /^[1-9][0-9]{0,7}$/.test(page) ? Math.min(pageMax, Number(page)) : 1 };
+}
+
+type DataTableProps<Row> = Readonly<{
+  /** Its name in the browser's memory. */
+  name: string;
+  caption: string;
+  columns: readonly DataColumn<Row>[];
+  /** All of them, or with `server` those of the page. */
+  rows: readonly Row[];
+  rowKey: (row: Row) => string | number;
+  /** What it is sorted by at first. */
+  first: string;
+  prefix?: string;
+  /** How many rows there are, and which page these are. */
+  server?: Readonly<{ total: number; page: number }>;
+  /** Of all rows, by column; it stays on top. */
+  sums?: (column: string) => ComponentChildren;
+  /** Rows are chosen by their keys, for what stands in `tools`. */
+  marks?: Marks<Row>;
+  tools?: ComponentChildren;
+  /** The table's class. */
+  look?: string;
+}>;
+
+type Key = string | number;
+type Marks<Row> = Readonly<{
+  marked: ReadonlySet<Key>;
+  onMark: (marked: ReadonlySet<Key>) => void;
+  labelOf: (row: Row) => string;
+}>;
+type Chosen = Readonly<Record<string, boolean>>;
+
+export function DataTable<Row>(props: DataTableProps<Row>): VNode {
+  const { name, caption, columns, rows, first, prefix = "", server, tools } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [chosen, setChosen] = useState(() => remembered(name));
+  const { sort, page: askedPage } = tableAsked(columns, first, prefix);
+  const sorted = useMemo(
+    () => (server === undefined ? inOrder(rows, columns, sort) : rows),
+    [rows, sort, server === undefined],
+  );
+  const total = server?.total ?? rows.length;
+  const pages = Math.max(1, Math.ceil(total / tableRows));
+  const page = Math.min(pages, server?.page ?? askedPage);
+  const start = (page - 1) * tableRows;
+  const drawn = server === undefined ? sorted.slice(start, start + tableRows) : sorted;
+  const shown = columns.filter(({ id, isOptional }, at) => at === 0 || (chosen[id] ?? isOptional !== true));
+
+  const sortBy = (by: string): void => changeQuery({ [`${prefix}sort`]: by, [`${prefix}page`]: null });
+  const turnTo = (to: number): void => {
+    changeQuery({ [`${prefix}page`]: to === 1 ? null : String(to) });
+    if (box.current !== null && box.current.getBoundingClientRect().top < 0) box.current.scrollIntoView();
+  };
+  const choose = (choice: Chosen): void => {
+    setChosen(choice);
+    remember(name, choice);
+  };
+  const sortable = columns.filter((column) => column.sort !== undefined);
+  const isChoosable = columns.length >= choosableColumns || columns.some(({ isOptional }) => isOptional);
+  const hasTools = isChoosable || pages > 1 || tools !== undefined;
+
+  return (
+    <div class="data-table" ref={box}>
+      {(hasTools || sortable.length > 0) && (
+        <div class={`table-tools ${hasTools ? "" : "only-cards"}`}>
+          <span class="quiet small-text" role="status">
+            {total > 0 && t("table.range", { start: start + 1, end: start + drawn.length, total })}
+          </span>
+          {tools}
+          {sortable.length > 0 && (
+            <span class="only-cards">
+              <Select
+                aria-label={t("table.sort_by")}
+                value={sort}
+                options={sortable.flatMap((column) =>
+                  directions(column).map((by) => [by, `${t(column.name)} ${arrow(by)}`] as const),
+                )}
+                onValue={sortBy}
+              />
+            </span>
+          )}
+          {isChoosable && <ColumnChoice columns={columns} shown={shown} chosen={chosen} onChoose={choose} />}
+        </div>
+      )}
+      <Grid {...props} {...{ drawn, shown, chosen, sort }} onSort={sortBy} />
+      {pages > 1 && <Pages caption={caption} page={page} pages={pages} onTurn={turnTo} />}
+    </div>
+  );
+}
+
+type GridProps<Row> = DataTableProps<Row> &
+  Readonly<{
+    drawn: readonly Row[];
+    shown: readonly DataColumn<Row>[];
+    chosen: Chosen;
+    sort: string;
+    onSort: (sort: string) => void;
+  }>;
+
+function Grid<Row>({
+  caption,
+  rowKey,
+  sums,
+  marks,
+  look = "",
+  drawn,
+  shown,
+  chosen,
+  sort,
+  onSort,
+}: GridProps<Row>): VNode {
+  const keys = drawn.map(rowKey);
+  const cells = (contentOf: (column: DataColumn<Row>) => ComponentChildren): VNode[] =>
+    shown.map((column, at) => (
+      <td
+        key={column.id}
+        class={classOf(column, chosen)}
+        data-name={at === 0 || column.isActions ? undefined : t(column.name)}
+      >
+        {contentOf(column)}
+      </td>
+    ));
+  return (
+    <div class="table-scroll">
+      <table class={`data ${look}`.trim()}>
+        <caption class="for-readers">{caption}</caption>
+        <thead>
+          <tr>
+            {marks !== undefined && (
+              <th scope="col" class="mark-cell">
+                <MarkBox label={t("table.select_all")} keys={keys} marks={marks} />
+              </th>
+            )}
+            {shown.map((column) => (
+              <Heading key={column.id} column={column} sort={sort} chosen={chosen} onSort={onSort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {sums !== undefined && <tr class="total">{cells(({ id }) => sums(id))}</tr>}
+          {drawn.map((row, at) => (
+            <tr key={keys[at]} class={marks?.marked.has(keys[at]!) === true ? "marked" : undefined}>
+              {marks !== undefined && (
+                <td class="mark-cell">
+                  <MarkBox label={t("table.select", { name: marks.labelOf(row) })} keys={[keys[at]!]} marks={marks} />
+                </td>
+              )}
+              {cells(({ cell }) => cell(row))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+type MarkBoxProps<Row> = Readonly<{ label: string; keys: readonly Key[]; marks: Marks<Row> }>;
+
+const MarkBox = <Row,>({ label, keys, marks: { marked, onMark } }: MarkBoxProps<Row>): VNode => (
+  <input
+    type="checkbox"
+    aria-label={label}
+    checked={keys.length > 0 && keys.every((key) => marked.has(key))}
+    onChange={(event) => {
+      const others = [...marked].filter((key) => !keys.includes(key));
+      onMark(new Set(event.currentTarget.checked ? [...others, ...keys] : others));
+    }}
+  />
+);
+
+function classOf({ isFigure, look, room, id, isActions }: DataColumn<never>, chosen: Chosen): string | undefined {
+  const isLeftOut = room !== undefined && chosen[id] !== true;
+  const classes = [isFigure && "number", isActions && "actions-cell", look, isLeftOut && `${room}-only`];
+  return classes.filter(Boolean).join(" ") || undefined;
+}
+
+/** The first click's order, and the second's. */
+const directions = ({ id, isFigure }: DataColumn<never>): readonly [string, string] =>
+  isFigure === true ? [`-${id}`, id] : [id, `-${id}`];
+const arrow = (sort: string): string => (sort.startsWith("-") ? "↓" : "↑");
+
+type HeadingProps<Row> = Readonly<{
+  column: DataColumn<Row>;
+  sort: string;
+  chosen: Chosen;
+  onSort: (sort: string) => void;
+}>;
+
+function Heading<Row>({ column, sort, chosen, onSort }: HeadingProps<Row>): VNode {
+  const { id, name, isActions } = column;
+  const [one, other] = directions(column);
+  const isSorted = sort === one || sort === other;
+  return (
+    <th
+      scope="col"
+      class={classOf({ ...column, look: undefined }, chosen)}
+      aria-sort={isSorted ? (sort === id ? "ascending" : "descending") : undefined}
+    >
+      {column.sort === undefined ? (
+        <span class={isActions ? "for-readers" : undefined}>{t(name)}</span>
+      ) : (
+        <button type="button" class="sort-button" onClick={() => onSort(sort === one ? other : one)}>
+          {t(name)}
+          <span aria-hidden="true">{isSorted ? arrow(sort) : "↕"}</span>
+        </button>
+      )}
+    </th>
+  );
+}
+
+type ColumnChoiceProps<Row> = Readonly<{
+  columns: readonly DataColumn<Row>[];
+  shown: readonly DataColumn<Row>[];
+  chosen: Chosen;
+  onChoose: (chosen: Chosen) => void;
+}>;
+
+function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoiceProps<Row>): VNode {
+  const id = useId();
+  return (
+    <>
+      <button type="button" class="button small columns-button" popovertarget={id}>
+        <Icon name="columns" size={14} /> {t("table.columns")}
+      </button>
+      <div class="columns-menu" id={id} popover role="group" aria-label={t("table.columns")}>
+        {columns
+          .filter(({ isActions }, at) => at > 0 && isActions !== true)
+          .map((column) => (
+            <label key={column.id} class="check">
+              <input
+                type="checkbox"
+                checked={shown.includes(column)}
+                onChange={(event) => onChoose({ ...chosen, [column.id]: event.currentTarget.checked })}
+              />
+              {t(column.name)}
+            </label>
+          ))}
+        <Button caption={t("table.reset_columns")} class="link-button" onClick={() => onChoose({})} />
+      </div>
+    </>
+  );
+}
+
+type PagesProps = Readonly<{ caption: string; page: number; pages: number; onTurn: (page: number) => void }>;
+
+const Pages = ({ caption, page, pages, onTurn }: PagesProps): VNode => (
+  <nav class="table-foot" aria-label={t("table.pages", { caption })}>
+    <span class="quiet">{t("table.page", { page, pages })}</span>
+    <div class="row">
+      <Button caption={t("table.first")} class="button small" disabled={page === 1} onClick={() => onTurn(1)} />
+      <Button
+        caption={t("table.previous")}
+        class="button small"
+        disabled={page === 1}
+        onClick={() => onTurn(page - 1)}
+      />
+      <Button
+        caption={t("table.next")}
+        class="button small"
+        disabled={page === pages}
+        onClick={() => onTurn(page + 1)}
+      />
+      <Button caption={t("table.last")} class="button small" disabled={page === pages} onClick={() => onTurn(pages)} />
+    </div>
+  </nav>
+);
+
+/** Equal rows keep their order, and rows without a value come last both ways. */
+function inOrder<Row>(rows: readonly Row[], columns: readonly DataColumn<Row>[], sort: string): readonly Row[] {
+  const column = columns.find(({ id }) => id === sort.replace(/^-/, ""));
+  const by = column?.sort;
+  if (typeof by !== "function") return rows;
+  const sign = sort.startsWith("-") ? -1 : 1;
+  return rows
+    .map((row) => [by(row), row] as const)
+    .sort(([one], [other]) => {
+      if (one === other) return 0;
+      if (one === null) return 1;
+      if (other === null) return -1;
+      if (typeof one === "string" && typeof other === "string") return sign * words.compare(one, other);
+      return sign * (Number(one) - Number(other));
+    })
+    .map(([, row]) => row);
+}
+
+const words = new Intl.Collator(language, { numeric: true, sensitivity: "base" });
+
+const keyOf = (name: string): string => `tollgate-columns ${name}`;
+
+/** The choices that differ from the first ones. Empty if the browser keeps nothing. */
+function remembered(name: string): Chosen {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(keyOf(name)) ?? "{}");
+    if (typeof kept !== "object" || kept === null) return {};
+    return Object.fromEntries(Object.entries(kept).filter(([, isOn]) => typeof isOn === "boolean"));
+  } catch {
+    return {};
+  }
+}
+
+function remember(name: string, chosen: Chosen): void {
+  try {
+    if (Object.keys(chosen).length === 0) localStorage.removeItem(keyOf(name));
+    else localStorage.setItem(keyOf(name), JSON.stringify(chosen));
+  } catch {
+    // The next visit begins with the first columns.
+  }
+}

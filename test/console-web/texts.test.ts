@@ -77,14 +77,15 @@ describe("texts", () => {
 
 /** Attributes that people see or hear. Components of ours have others; what is none is `class`, `kind` or an address. */
 const codeAttributes =
-  /^(?:class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
+  /^(?:accept|popover\w*|shown|class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
 
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>
   /\p{L}{2}/u.test(text) && !/^\s*(?:Tollgate|API|tokens?\/s|ms|min)\s*$/.test(text);
 
 /** Two words or more, the first with a capital: nothing else in the code looks like that. */
-const isSentence = (text: string): boolean => /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text);
+const isSentence = (text: string): boolean =>
+  /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text) && !/^Anthropic (?:JS|Python)$/.test(text);
 
 /** Sentences, and words that JSX shows: its text, and strings in attributes and braces that no `t` gave. */
 function textsIn(file: string, source: string): string[] {
@@ -153,19 +154,6 @@ const unconverted = new Set<string>([
   "pages/overview.tsx",
   "pages/own-deletion.tsx",
   "pages/plan.tsx",
-  "pages/playground/chat-completions.ts",
-  "pages/playground/composer.tsx",
-  "pages/playground/conversation-list.tsx",
-  "pages/playground/conversation.ts",
-  "pages/playground/dialect.ts",
-  "pages/playground/kept.ts",
-  "pages/playground/page.tsx",
-  "pages/playground/pictures.tsx",
-  "pages/playground/presets.tsx",
-  "pages/playground/request-code.ts",
-  "pages/playground/settings-panel.tsx",
-  "pages/playground/stream.ts",
-  "pages/playground/turn-view.tsx",
   "pages/quick-start.tsx",
   "pages/reports.tsx",
   "pages/team.tsx",

@@ -4,7 +4,7 @@ import type { ConsoleParts } from "../parts.ts";
 import { done, fail, type Failure, type Route, route } from "./route.ts";
 
 const conversationsMax = 1_000;
-const bytesMax = 256 * 1024 * 1024;
+const bytesMax = 250_000_000;
 const sliceBytes = 4 * 1024 * 1024;
 const never: Failure = fail("not_found", "This server keeps no conversations.");
 

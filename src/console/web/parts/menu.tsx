@@ -1,6 +1,6 @@
 // A button with a list of actions below it. It lies above everything, so that no scrolled list cuts it off.
 import type { VNode } from "preact";
-import { useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon, type IconName } from "./icons.tsx";
 
 type MenuProps = Readonly<{
@@ -13,13 +13,15 @@ export function Menu({ label, icon = "more", items }: MenuProps): VNode {
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
-  const place = (): void => {
+  const [isOpen, setOpen] = useState(false);
+  useLayoutEffect(() => {
+    if (!isOpen) return;
     const [of, own] = [button.current!.getBoundingClientRect(), list.current!.getBoundingClientRect()];
     const isBelow = of.bottom + own.height < innerHeight;
     list.current!.style.top = `${isBelow ? of.bottom + 4 : Math.max(8, of.top - own.height - 4)}px`;
     list.current!.style.left = `${Math.max(8, Math.min(of.left, innerWidth - own.width - 8))}px`;
     list.current!.querySelector("button")?.focus();
-  };
+  }, [isOpen]);
   const move = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step === undefined) return;
@@ -45,14 +47,14 @@ export function Menu({ label, icon = "more", items }: MenuProps): VNode {
       <div
         ref={list}
         id={id}
-        class="menu"
+        class="action-menu"
         role="menu"
         aria-label={label}
         popover="auto"
-        onToggle={(event) => event.newState === "open" && place()}
+        onToggle={(event) => setOpen(event.newState === "open")}
         onKeyDown={move}
       >
-        {items.map(({ caption, icon: own, act, isDanger = false }) => (
+        {(isOpen ? items : []).map(({ caption, icon: own, act, isDanger = false }) => (
           <button
             key={caption}
             type="button"

@@ -6,10 +6,10 @@ import { compact, count, dollars, worth } from "../../format.ts";
 import { askApi, messageOf } from "../../request.ts";
 import { numbers, sells } from "../../session.ts";
 import { t } from "../../texts.ts";
-import { modelsOf, type Picture, readSchema, readTools, settings, type Turn } from "./conversation.ts";
+import { modelsOf, type Picture, settings, type Turn } from "./conversation.ts";
 import { answering, conversation } from "./kept.ts";
 import { dialects } from "./stream.ts";
-import { pathOf, type Step, turnsOf } from "./tree.ts";
+import { pathOf, type Replies, type Step, turnsOf } from "./tree.ts";
 
 /** After the last key; longer for long conversations, which travel whole. */
 const quietMs = 600;
@@ -26,12 +26,17 @@ type Quote = Readonly<{
 }>;
 type Quoted = Readonly<{ quotes: readonly Quote[]; problem: string | null }>;
 
-type BudgetProps = Readonly<{ models: ConsoleModels | null; text: string; pictures: readonly Picture[] }>;
+type BudgetProps = Readonly<{
+  models: ConsoleModels | null;
+  canSend: boolean;
+  text: string;
+  pictures: readonly Picture[];
+}>;
 
-export function Budget({ models, text, pictures }: BudgetProps): VNode | null {
+export function Budget({ models, canSend, text, pictures }: BudgetProps): VNode | null {
   const path = pathOf(conversation.value);
   const draft: readonly Turn[] = text.trim() === "" && pictures.length === 0 ? [] : [{ role: "user", text, pictures }];
-  const { quotes, problem } = useQuotes(path, draft);
+  const { quotes, problem } = useQuotes(path, draft, canSend);
   const left = numbers.value?.spendable;
   const spent = spentOf(path);
   const all = quotes.map((quote) => {
@@ -56,7 +61,6 @@ export function Budget({ models, text, pictures }: BudgetProps): VNode | null {
     first !== undefined &&
       t(first.exact ? "play.counted" : "play.estimated", {
         tokens: count(first.input_tokens),
-        share: first.context === 0 ? "" : percent(first.input_tokens / first.context),
         context: compact(first.context),
       }),
     sells.value && first !== undefined && t("play.at_most", { cost: usd === 0 ? t("play.free") : dollars(usd) }),
@@ -87,12 +91,7 @@ export function Budget({ models, text, pictures }: BudgetProps): VNode | null {
   );
 }
 
-const percent = (share: number): string =>
-  share.toLocaleString(undefined, { style: "percent", maximumFractionDigits: 1 });
-
-function sumOf(
-  lanes: readonly Readonly<{ costUsd: number | null }>[] | readonly (Readonly<{ costUsd: number | null }> | null)[],
-): number | null {
+function sumOf(lanes: Replies["lanes"]): number | null {
   const known = lanes.flatMap((answer) => (answer?.costUsd == null ? [] : [answer.costUsd]));
   return known.length === 0 ? null : known.reduce((sum, cost) => sum + cost, 0);
 }
@@ -101,7 +100,7 @@ const spentOf = (path: readonly Step[]): number =>
   path.reduce((sum, { turn }) => sum + (turn.role === "replies" ? (sumOf(turn.lanes) ?? 0) : 0), 0);
 
 /** Of each chosen model, for the conversation as it stands; none while an answer is written. */
-function useQuotes(path: readonly Step[], draft: readonly Turn[]): Quoted {
+function useQuotes(path: readonly Step[], draft: readonly Turn[], canSend: boolean): Quoted {
   const [quoted, setQuoted] = useState<Quoted>({ quotes: [], problem: null });
   const asked = settings.value;
   const isWriting = answering.value;
@@ -110,9 +109,7 @@ function useQuotes(path: readonly Step[], draft: readonly Turn[]): Quoted {
   const files = words?.role === "user" ? words.pictures.length : 0;
   useEffect(() => {
     const models = modelsOf(asked);
-    const canAsk =
-      asked.model !== "" && typeof readTools(asked.tools) !== "string" && typeof readSchema(asked.schema) !== "string";
-    if (isWriting || !canAsk || path.length + draft.length === 0) return setQuoted({ quotes: [], problem: null });
+    if (isWriting || !canSend || path.length + draft.length === 0) return setQuoted({ quotes: [], problem: null });
     const controller = new AbortController();
     const dialect = dialects[asked.dialect];
     const bodies = models.map((model, lane) => {
@@ -142,7 +139,7 @@ function useQuotes(path: readonly Step[], draft: readonly Turn[]): Quoted {
       clearTimeout(timer);
       controller.abort();
     };
-  }, [path.at(-1)?.id, key, files, asked, isWriting]);
+  }, [path.at(-1)?.id, key, files, asked, isWriting, canSend]);
   return quoted;
 }
 

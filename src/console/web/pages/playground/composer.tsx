@@ -94,7 +94,7 @@ export function Composer({ streaming, obstacle, models, onSend, onStop }: Compos
             <RoundButton streaming={streaming} disabled={isEmpty || hindered !== null} onStop={onStop} />
           </div>
         </DropBox>
-        <Budget models={models} text={[text, ...pasted].join("\n\n")} pictures={pictures} />
+        <Budget models={models} canSend={hindered === null} text={[text, ...pasted].join("\n\n")} pictures={pictures} />
       </div>
     </form>
   );

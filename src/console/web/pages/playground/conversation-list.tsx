@@ -248,7 +248,7 @@ function EntryItem({ entry, isShown, isRenamed, onOpen, onRename }: EntryItemPro
           { caption: t("play.rename"), icon: "pencil", act: rename },
           { caption: t("play.export_markdown"), icon: "download", act: () => tried(save([entry], "markdown")) },
           { caption: t("play.export_json"), icon: "code", act: () => tried(save([entry], "json")) },
-          { caption: t("play.delete"), icon: "trash", act: () => remove(entry), isDanger: true },
+          { caption: t("common.delete"), icon: "trash", act: () => remove(entry), isDanger: true },
         ]}
       />
     </li>

@@ -102,9 +102,9 @@ export const defaultSettings: Settings = {
 };
 
 /** What was kept, by an older console, too. */
-export function restoredSettings(kept: Settings & Readonly<{ second?: string }>): Settings {
-  const { second = "", ...known } = kept;
-  return { ...defaultSettings, others: second, ...known };
+export function restoredSettings(kept: Partial<Settings> & Readonly<{ second?: string }>): Settings {
+  const { second = "", others = second, ...known } = kept;
+  return { ...defaultSettings, ...known, others };
 }
 
 export const modelsOf = ({ model, others }: Settings): readonly string[] => [

@@ -55,7 +55,7 @@ function messageOf({ id, parent, at, turn }: Step): object {
 
 /** Answers are Markdown already, with their code, tables and formulas. */
 export function markdownOf({ entry, steps }: Read): string {
-  const conversation = { steps: new Map(steps.map((step) => [step.id, step])) } as Parameters<typeof pathTo>[0];
+  const conversation = { steps: new Map(steps.map((step) => [step.id, step])) };
   const parts = pathTo(conversation, entry.leaf).flatMap(({ turn }): readonly string[] => {
     if (turn.role === "user") {
       const files = turn.pictures.map(({ name, file }) => `- \`${name.replaceAll("`", "'")}\` (${bytes(file.size)})`);

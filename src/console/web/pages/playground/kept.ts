@@ -51,6 +51,14 @@ channel?.addEventListener("message", ({ data }: MessageEvent<Change>) => {
   else if (known.has(shown)) void takeFromOtherTab(shown);
 });
 
+/** Writes, and reads of the list, happen in order. */
+let last: Promise<unknown> = Promise.resolve();
+function inOrder<Value>(act: () => Promise<Value>): Promise<Value> {
+  const next = last.then(act, act);
+  last = next.catch(() => {});
+  return next;
+}
+
 /** The account whose list is shown. The effect also runs for other changes of the session. */
 let shownTo: string | null = null;
 effect(() => {
@@ -84,16 +92,17 @@ async function refresh(first = false): Promise<void> {
   const of = owner.value;
   if (of === null) return;
   try {
+    const seen = places.server.value.version;
     const [read, presetsRead] = await Promise.all([
       inOrder(() => places.readEntries(of)), // never a list from before a write that has ended
       store.readPresets(of).catch(() => []),
     ]);
     if (of !== owner.value) return;
     const shown = conversation.value.id;
-    const [before, after] = [entries.value, read].map((all) => all?.find(({ id }) => id === shown)?.updatedAt);
+    const [was, is] = [entries.value, read].map((all) => all?.some(({ id }) => id === shown));
     entries.value = read;
-    if (before !== undefined && after === undefined && !written.value.has(shown)) show(newConversation());
-    else if (before !== after && known.has(shown)) void takeFromOtherTab(shown);
+    if (was === true && is === false && !answering.value) show(newConversation());
+    else if (seen !== places.server.value.version && known.has(shown)) void takeFromOtherTab(shown);
     presets.value = presetsRead.toSorted((a, b) => a.name.localeCompare(b.name));
     const newest = read[0]?.settings;
     if (first && newest !== undefined && isEmpty(conversation.value)) {
@@ -176,14 +185,6 @@ function isBelow({ steps, leaf }: Conversation, id: string): boolean {
 }
 
 // ---------------------------------------------------------------- keeping
-
-/** Writes happen in order. */
-let last: Promise<unknown> = Promise.resolve();
-function inOrder<Value>(act: () => Promise<Value>): Promise<Value> {
-  const next = last.then(act, act);
-  last = next.catch(() => {});
-  return next;
-}
 
 /** Keeps the conversation with these steps. False if it was deleted meanwhile. */
 export function keep(

@@ -123,7 +123,7 @@ function Head({ models, onSheet }: { models: ConsoleModels | null; onSheet: (she
             <IconButton
               icon="close"
               size={14}
-              label={t("play.without_model", { model: other })}
+              label={t("play.remove", { name: other })}
               onClick={() => choose(others.toSpliced(index, 1))}
             />
           </span>

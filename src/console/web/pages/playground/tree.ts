@@ -54,7 +54,7 @@ export const newConversation = (): Conversation => ({
 export const isEmpty = ({ steps }: Conversation): boolean => steps.size === 0;
 
 /** From the first question to `leaf`. */
-export function pathTo({ steps }: Conversation, leaf: string | null): readonly Step[] {
+export function pathTo({ steps }: Pick<Conversation, "steps">, leaf: string | null): readonly Step[] {
   const path: Step[] = [];
   const seen = new Set<string>(); // guards against cycles in stored data
   for (let id = leaf; id !== null && !seen.has(id);) {
@@ -91,7 +91,7 @@ const older = (a: Step, b: Step): number => a.at - b.at || (a.id < b.id ? -1 : 1
 
 /** Versions by parent, oldest first. An answer that failed before its first word does not count. */
 export function versionsByParent({ steps, leaf }: Conversation): ReadonlyMap<string | null, readonly Step[]> {
-  const path = new Set(pathTo({ steps } as Conversation, leaf).map(({ id }) => id));
+  const path = new Set(pathTo({ steps }, leaf).map(({ id }) => id));
   const versions = new Map<string | null, Step[]>();
   for (const step of [...steps.values()].sort(older)) {
     if (!path.has(step.id) && saysNothing(step)) continue;

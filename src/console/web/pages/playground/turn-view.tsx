@@ -6,7 +6,6 @@ import { CopyButton } from "../../parts/copy-button.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { LongText } from "../../parts/long-text.tsx";
 import { Markdown, SafeLink } from "../../parts/markdown.tsx";
-import { sells } from "../../session.ts";
 import { t } from "../../texts.ts";
 import type { Answer, Call, ServerCall, ToolTurn, UserTurn } from "./conversation.ts";
 import { askAgain, askInstead, choose, giveResult, goOnWith } from "./exchange.ts";
@@ -172,7 +171,7 @@ function QuestionEditor({ text, busy, onSend, onCancel }: QuestionEditorProps): 
           type="submit"
           class="button small primary"
           disabled={!canSend}
-          title="Ctrl+Enter"
+          title={t("play.send_keys")}
         />
       </footer>
     </form>
@@ -392,7 +391,7 @@ const speedOf = ({ usage, firstTokenMs, totalMs }: Answer): number | null =>
 
 type FiguresProps = Readonly<{ answer: Answer; among: readonly (Answer | null)[] }>;
 
-/** How one of several models did; what is the best of them stands out once all are done. */
+/** How one of several models did; reads no signal, or it would be drawn for that signal alone. What is the best of them stands out once all are done. */
 function Figures({ answer, among }: FiguresProps): VNode {
   const all = among.filter((each) => each !== null);
   const isOver = all.every(({ state }) => state !== "streaming");
@@ -417,7 +416,7 @@ function Figures({ answer, among }: FiguresProps): VNode {
       {figure(t("play.first_token"), (of) => of.firstTokenMs, shortTime, Math.min)}
       {figure(t("play.speed"), speedOf, (speed) => t("play.per_second", { count: count(Math.round(speed)) }), Math.max)}
       {figure(t("play.tokens"), (of) => of.usage?.output ?? null, count, Math.min)}
-      {sells.value && figure(t("play.cost"), (of) => of.costUsd, costOf, Math.min)}
+      {figure(t("play.cost"), (of) => of.costUsd, costOf, Math.min)}
     </dl>
   );
 }

@@ -268,7 +268,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       const figures = lanes.nth(lane).locator(".lane-figures");
       await figures.getByText(/^\$0\./).waitFor();
       expect(await figures.innerText()).toMatch(
-        /First token\s+\d+ ms\s+Speed\s+[\d,]+ tokens\/s\s+Tokens out\s+20\s+Cost/,
+        /First token\s+\d+ ms\s+Speed\s+(?:–|[\d,]+ tokens\/s)\s+Tokens out\s+20\s+Cost/,
       );
     }
     expect(sent.map(({ model }) => model).sort()).toEqual([first, second].sort());
@@ -399,7 +399,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByText("None yet").waitFor();
     expect(await page.getByText("A secret of Ada").count()).toBe(0);
     await page.goto(address);
-    await page.getByText("This conversation is not kept in this browser.").waitFor();
+    await page.getByText("This conversation is not kept here").waitFor();
     expect(await page.getByText("A secret of Ada").count()).toBe(0);
     await page.getByRole("button", { name: "Sign out" }).click();
     await visit.signIn(ada, password);
@@ -478,7 +478,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     const { origin } = new URL(page.url());
     await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 1 });
     await write(page, "Not kept [[text]]");
-    await page.getByText("This browser has no room left to keep").waitFor();
+    await page.locator(".toast").getByText("This browser has no room left to keep").waitFor();
     await page.getByText("This browser has no room left. New").waitFor();
     await page.locator(".turn.answer .turn-foot").waitFor();
     expect(await titles(page)).toBe("");

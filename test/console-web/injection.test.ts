@@ -124,6 +124,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
           body: streamOf(endpoint, payload),
         });
       });
+      await page.setViewportSize({ width: 1480, height: 860 }); // the settings stand beside it
       await page.goto("/playground");
       for (const [place, dialect] of ["chat-completions", "messages", "responses"].entries()) {
         await page.getByLabel("Dialect").selectOption(dialect);

@@ -98,6 +98,7 @@ test("the decisions are indexed, dated, short, and wrapped for people", () => {
 
 const signing = `whsec_${"A".repeat(44)}`;
 const webhookVariables = {
+  SMTP_PASSWORD: "x",
   OPS_WEBHOOK: "https://hooks.example.org/ops",
   OPS_WEBHOOK_SECRET: signing,
   PAGER_SECRET: signing,

@@ -59,19 +59,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     ...["office", "telemetry", "tools"],
   ],
   // what joins the parts of a server, each for its subject
-  "server/console": [
-    "account",
-    "books",
-    "config",
-    "console",
-    "docs",
-    "http",
-    "nodes",
-    "notices",
-    "office",
-    "server",
-    "store",
-  ],
+  "server/console": ["account", "books", "config", "console", "docs", "http", "nodes", "notices", "office", "server"],
   "server/threads": ["books", "config", "dialects", "http", "nodes", "threads"],
   "server/process/warm-up": ["account", "dialects", "http", "nodes", "store", "tools"],
   "server/compose": [

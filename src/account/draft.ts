@@ -78,10 +78,12 @@ export class Draft {
   }
 }
 
+const noMail = { mailAddress: null, language: null, mailKinds: null } as const;
+
 function after(change: AccountChange, record: AccountRecord | null): AccountRecord | null {
   if (change.change === "create") {
     const { account: id, email, plan, keyHash, keyEnding, passwordHash, operator, team = false, at } = change;
-    const never = { keyUsedAt: null, disabledAt: null, costCenter: null } as const;
+    const never = { keyUsedAt: null, disabledAt: null, costCenter: null, ...noMail } as const;
     return {
       id,
       email,
@@ -105,6 +107,12 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
       return { ...record, plan: change.plan };
     case "cost_center":
       return { ...record, costCenter: change.costCenter };
+    case "mail_address":
+      return { ...record, mailAddress: change.address };
+    case "mail_kinds":
+      return { ...record, mailKinds: change.kinds };
+    case "language":
+      return { ...record, language: change.language };
     case "key":
       return { ...record, keyHash: change.keyHash, keyEnding: change.keyEnding, keyCreatedAt: change.at };
     case "password":
@@ -116,7 +124,7 @@ function after(change: AccountChange, record: AccountRecord | null): AccountReco
     case "erase": {
       const { name: email, keyHash } = change;
       const disabledAt: Ms = record.disabledAt ?? change.at;
-      const nothing = { keyEnding: null, passwordHash: null, operator: false, costCenter: null } as const;
+      const nothing = { keyEnding: null, passwordHash: null, operator: false, costCenter: null, ...noMail } as const;
       return { ...record, email, keyHash, ...nothing, disabledAt };
     }
     default:

@@ -7,6 +7,7 @@ import type {
   DeviceCode,
   Identity,
   KeyRecord,
+  Mail,
   OperatorToken,
   PurchaseRequest,
   SessionRecord,
@@ -33,6 +34,12 @@ export type AccountChange =
   | Readonly<{ change: "member"; account: AccountId; member: TeamMember }>
   | Readonly<{ change: "remove_member"; account: AccountId; member: AccountId }>
   | Readonly<{ change: "plan"; account: AccountId; plan: PlanId }>
+  /** Takes away the links by which the account's password could be set: they went elsewhere. */
+  | Readonly<{ change: "mail_address"; account: AccountId; address: string | null }>
+  | Readonly<{ change: "mail_kinds"; account: AccountId; kinds: readonly string[] }>
+  | Readonly<{ change: "language"; account: AccountId; language: string }>
+  /** Credit was added: what it is since then. */
+  | Readonly<{ change: "purchased"; account: AccountId; credit: number; at: Ms }>
   /** Of lines from then on. */
   | Readonly<{ change: "cost_center"; account: AccountId; costCenter: string | null }>
   | Readonly<{ change: "key"; account: AccountId; keyHash: string; keyEnding: string; at: Ms }>
@@ -88,6 +95,11 @@ type ConsoleChange =
   | Readonly<{ change: "end_device_code"; deviceHash: string }>
   | Readonly<{ change: "operator_token"; token: OperatorToken }>
   | Readonly<{ change: "revoke_operator_token"; id: number; at: Ms }>
+  /** Has no effect where there is one of the same `once`. */
+  | Readonly<{ change: "mail"; mail: Mail }>
+  | Readonly<{ change: "mail_state"; mail: Omit<Mail, "kind" | "account" | "address" | "createdAt" | "keptUntil"> }>
+  | Readonly<{ change: "forget_mail"; once: string }>
+  | Readonly<{ change: "forget_mails"; before: Ms }>
   | Readonly<{ change: "audit"; entry: AuditEntry }>;
 
 export interface Journal {

@@ -14,12 +14,14 @@ import type { DeviceParts } from "./sign-in/devices.ts";
 import type { Draft } from "./draft.ts";
 import { OperatorTokens } from "./sign-in/operator-tokens.ts";
 import { Identities } from "./people/identities.ts";
+import type { MailParts } from "./people/mails.ts";
 import { Purchases } from "./money/purchases.ts";
 import type {
   AccessLinkRecords,
   AuditRecords,
   DeviceCodeRecords,
   IdentityRecords,
+  MailRecords,
   OfficeRecords,
   OperatorTokenRecords,
   PurchaseRecords,
@@ -43,6 +45,8 @@ export type Unit = Readonly<{
   identities: Identities;
   tokens: OperatorTokens;
   auditLog: AuditLog;
+  /** For `new Mails`, as above. */
+  mails: MailParts;
   /** By the wall clock. */
   now: Ms;
 }>;
@@ -66,7 +70,8 @@ type BesideRecords = PurchaseRecords &
   AccessLinkRecords &
   IdentityRecords &
   OperatorTokenRecords &
-  DeviceCodeRecords;
+  DeviceCodeRecords &
+  MailRecords;
 
 export type UnitParts = Readonly<{
   /** Of accounts and keys, of sessions, and of all else. */
@@ -93,6 +98,7 @@ export function unitOf({ records, sessions, beside, standings, catalog }: UnitPa
     identities: new Identities({ records: beside, draft, now }),
     tokens: new OperatorTokens({ records: beside, draft, now }),
     auditLog,
+    mails: { records: beside, accounts, draft, now },
     now,
   };
 }

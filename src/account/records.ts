@@ -27,6 +27,12 @@ export type AccountRecord = Readonly<{
   costCenter: string | null;
   /** A team's, whose name is its e-mail; nobody signs in to it. */
   team: boolean;
+  /** Where its mail goes: confirmed by its owner, or an operator's word; null: nowhere. */
+  mailAddress: string | null;
+  /** Of its person, as BCP 47 has it; null: unknown. */
+  language: string | null;
+  /** Which mail it wants of that which is not essential; null: the usual. */
+  mailKinds: readonly string[] | null;
 }>;
 
 /** A person in a team. */
@@ -260,6 +266,38 @@ export interface PurchaseRecords {
   paymentsOf(account: AccountId, limit: number): Soon<readonly Payment[]>;
 }
 
+/** A mail that is to be sent, or was: see Mails. */
+export type Mail = Readonly<{
+  /** What it tells of, and of whom: there is no second one. */
+  once: string;
+  kind: string;
+  /** Whose mail address it goes to; null: to `address`. */
+  account: AccountId | null;
+  address: string | null;
+  /** JSON: what its template says. */
+  details: string;
+  createdAt: Ms;
+  /** When it is tried next; null: it was sent, or given up. */
+  dueAt: Ms | null;
+  tries: number;
+  /** Or given up. */
+  sentAt: Ms | null;
+  /** Why the last try failed. */
+  problem: string | null;
+  keptUntil: Ms;
+}>;
+
+export interface MailRecords {
+  mail(once: string): Soon<Mail | null>;
+  /** Those that are to be sent by then, the longest due first. */
+  dueMails(by: Ms, limit: number): Soon<readonly Mail[]>;
+  mailsOfKind(kind: string): Soon<readonly Mail[]>;
+  mailCounts(since: Ms): Soon<MailCounts>;
+}
+
+/** Mails that wait, those that were given up since a time, and why one of them failed. */
+export type MailCounts = Readonly<{ waiting: number; givenUp: number; problem: string | null }>;
+
 /** A machine that wants to sign in; a person decides in the console. What it says of itself may be wrong. */
 export type DeviceCode = Readonly<{
   /** SHA-256 of what the machine knows it by, base64; and of what the person types. */
@@ -284,6 +322,7 @@ export type AuditAction =
   | "account.create"
   | "account.plan"
   | "account.cost_center"
+  | "account.address"
   | "account.credit"
   | "account.disable"
   | "account.enable"

@@ -117,6 +117,7 @@ async function configurationFindings(
     ...configFindings(config, text, mode),
     ...(await providerFindings(config)),
     ...(await webhookFindings(config)),
+    ...(config.mail === null ? [] : await (await import("./mail-findings.ts")).mailFindings(config)),
     ...nodes.flatMap((node, at) => nodeFindings(node, inspections[at]!, models, isOfServer)),
     ...caching.flatMap(sharedFindings),
     ...modelFindings(await seenModels(flags, environment), missingAmong(inspections, catalog)),

@@ -55,6 +55,7 @@ export async function inDatabase<Result>(
       erasedInWords,
       simulate: simulateWith({ requestLog, office, clock, load, pool: null }),
       fleet: null,
+      mail: null,
     });
   } finally {
     await requestLog.close();
@@ -92,6 +93,7 @@ export async function inFolder<Result>(
       erasedInWords,
       simulate: simulateWith({ requestLog, office: accounting.office, clock, load, pool: null }),
       fleet: null,
+      mail: null,
     });
   } finally {
     await requestLog.close();

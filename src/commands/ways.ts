@@ -34,6 +34,7 @@ export const ways: Readonly<Record<string, Way>> = {
   gateways: { load: () => import("./gateways.ts") },
   models: { flags: nodeFlag, load: () => import("./models.ts") },
   "webhooks test": { load: () => import("./webhooks-test.ts") },
+  "mail test": { load: () => import("./mail-test.ts") },
   simulate: {
     flags: { svg: { type: "string", placeholder: "FILE", help: "Draw it into this file, too." } },
     load: () => import("./simulate.ts"),

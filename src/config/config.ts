@@ -5,7 +5,7 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { type Catalog, modelsByName } from "../core/catalog.ts";
 import { planIds } from "../core/plan-ids.ts";
 import { nearest } from "../core/nearest.ts";
-import { misfitsOf } from "../core/schema-errors.ts";
+import { misfitsOf, type SchemaError } from "../core/schema-errors.ts";
 import { namesThisMachine } from "../core/this-machine.ts";
 import { ConfigError, type Environment, Faults, type ConfigReading } from "./faults.ts";
 import {
@@ -215,8 +215,10 @@ function parseTables(toml: string, faults: Faults, edit: ConfigEdit): FileTables
   tables = edit(tables as FileTables);
   const ofNodes = (tables as FileTables)["nodes"];
   const isTable = isTableOfAllNodes(ofNodes);
-  for (const { path, problem } of misfitsOf(isTable ? nodesTableSchema : fileSchema, tables)) faults.at(path, problem);
-  faults.throwIfAny();
+  const misfits = misfitsOf(isTable ? nodesTableSchema : fileSchema, tables);
+  for (const { path, problem } of misfits) faults.at(path, problem);
+  // Where single keys are wrong, the others are read, too: all faults are told at once.
+  if (misfits.some(({ path }) => path.length < (typeof path[1] === "number" ? 3 : 2))) faults.throwIfAny();
   const { nodes, server, ...others } = tables as FileTables;
   return isTable ? { ...others, server: { ...server, ...nodes } } : (tables as FileTables);
 }
@@ -253,14 +255,16 @@ export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog)
     const meant = nearest(id, models.keys());
     return `must be a model id of the catalog, ${meant === null ? otherwise : `did you mean "${meant}"?`}`;
   };
+  const places: SchemaError[] = [];
   const lines = [
-    ...nodes.flatMap((node) =>
+    ...nodes.flatMap((node, at) =>
       Object.keys(node.models)
         .filter((id) => id !== "*" && !models.has(id))
-        .map(
-          (id) =>
-            `${file ?? "--node"}: node "${node.name}": models.${JSON.stringify(id)} ${meantFor(id, 'or "*" for any')}`,
-        ),
+        .map((id) => {
+          const problem = meantFor(id, 'or "*" for any');
+          places.push({ path: ["nodes", at, "models", id], problem });
+          return `${file ?? "--node"}: node "${node.name}": models.${JSON.stringify(id)} ${problem}`;
+        }),
     ),
     ...mcp.flatMap((server) =>
       (server.models ?? [])
@@ -271,7 +275,7 @@ export function checkModelIds({ file, nodes, mcp }: Config, { models }: Catalog)
         ),
     ),
   ];
-  if (lines.length > 0) throw new ConfigError(lines.join("\n"));
+  if (lines.length > 0) throw new ConfigError(lines.join("\n"), false, places);
 }
 
 /** A shop's own models as their rows say; `reported` fills the gaps. At the start no node has reported anything. */

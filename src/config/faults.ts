@@ -1,8 +1,10 @@
 // What is wrong with a configuration, collected, so that one start reports every fault; and where a value stands in it.
-import { formatPath, show } from "../core/schema-errors.ts";
+import { formatPath, type SchemaError, show } from "../core/schema-errors.ts";
 import { type Lines, linesOf, lineOfSyntaxError } from "./toml-lines.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
+
+type Path = SchemaError["path"];
 
 /** The configuration is wrong; the message has one line for each fault. */
 export class ConfigError extends Error {
@@ -12,6 +14,7 @@ export class ConfigError extends Error {
     message: string,
     /** Nothing but flags is wrong. */
     readonly isOfCommandLine = false,
+    readonly places: readonly SchemaError[] = [],
   ) {
     super(message);
   }
@@ -19,6 +22,7 @@ export class ConfigError extends Error {
 
 export class Faults {
   readonly #lines: string[] = [];
+  readonly #places: SchemaError[] = [];
   #ofFlags = 0;
   readonly #file: string | null;
   readonly #toml: string;
@@ -39,11 +43,17 @@ export class Faults {
     this.add(line);
   }
 
-  at(path: readonly (string | number)[], problem: string): void {
+  at(path: Path, problem: string): void {
+    this.#places.push({ path, problem });
     // An item of a list in one line has the line of the list.
     this.#lineOf ??= linesOf(this.#toml);
     const line = this.#lineOf(path) ?? this.#lineOf(path.slice(0, -1));
     this.add(`${this.#file ?? "the configuration"}${line === null ? "" : `:${line}`}: ${formatPath(path)} ${problem}`);
+  }
+
+  /** Whether something was found there, or in it. */
+  has(path: Path): boolean {
+    return this.#places.some((each) => path.every((step, at) => each.path[at] === step));
   }
 
   syntax(message: string): never {
@@ -53,7 +63,7 @@ export class Faults {
 
   throwIfAny(): void {
     const { length } = this.#lines;
-    if (length > 0) throw new ConfigError(this.#lines.join("\n"), this.#ofFlags === length);
+    if (length > 0) throw new ConfigError(this.#lines.join("\n"), this.#ofFlags === length, this.#places);
   }
 }
 
@@ -70,9 +80,9 @@ export type ConfigReading = Readonly<{
 /** Where a value stands. */
 export class FaultPlace {
   readonly reading: ConfigReading;
-  readonly #path: readonly (string | number)[];
+  readonly #path: Path;
 
-  constructor(reading: ConfigReading, path: readonly (string | number)[]) {
+  constructor(reading: ConfigReading, path: Path) {
     this.reading = reading;
     this.#path = path;
   }
@@ -80,6 +90,11 @@ export class FaultPlace {
   /** Of what stands in it. */
   at(...steps: readonly (string | number)[]): FaultPlace {
     return new FaultPlace(this.reading, [...this.#path, ...steps]);
+  }
+
+  /** Whether one of these keys was found to be wrong. */
+  hasFaultAt(keys: object): boolean {
+    return Object.keys(keys).some((key) => this.reading.faults.has([...this.#path, key]));
   }
 
   /** `problem` is read after the path: "must be ...", "is missing: ...". */

@@ -3,8 +3,9 @@
 import { CommandError } from "../core/expected-error.ts";
 import { isRecord } from "../core/is-record.ts";
 import { nearest } from "../core/nearest.ts";
+import type { SchemaError } from "../core/schema-errors.ts";
 import type { TSchema } from "@sinclair/typebox";
-import { fileTables, type FileTableOfKeys } from "./config.ts";
+import { ConfigError, fileTables, type FileTableOfKeys } from "./config.ts";
 import { TomlFile, tomlLiteral, type TomlPath, type TomlValues, valueAt } from "./toml-edit.ts";
 
 export type FileChanges = Readonly<{ set?: readonly string[]; add?: readonly string[]; remove?: readonly string[] }>;
@@ -90,7 +91,7 @@ export function valueOf(text: string): unknown {
   }
 }
 
-/** The text with all changes, and each of them in words without secrets. Throws CommandError. */
+/** The text with all changes, each of them in words without secrets, and what may not be. Throws CommandError, ConfigError. */
 export function changedFile(toml: string, { add = [], set = [], remove = [] }: FileChanges, isRemote: boolean) {
   const file = new TomlFile(toml);
   const what: string[] = [];
@@ -116,7 +117,12 @@ export function changedFile(toml: string, { add = [], set = [], remove = [] }: F
   for (const text of add) {
     const { table, row } = placed(text, true);
     const names = namesIn(table);
-    if (names.includes(row!)) throw new CommandError(`${text} is there already`);
+    if (names.includes(row!)) {
+      const problem = "is the name of another row";
+      throw new ConfigError(`${text} is there already`, false, [
+        { path: [table.name, names.length, table.rowKey!], problem },
+      ]);
+    }
     file.set([table.name, names.length], table.rowKey === null ? {} : { [table.rowKey]: row });
     what.push(`+ ${text}`);
   }
@@ -125,12 +131,13 @@ export function changedFile(toml: string, { add = [], set = [], remove = [] }: F
     return { ...place, path: pathOf(place) };
   });
   for (const each of sets) what.push(...setTo(file, each, sets, isRemote));
+  const faults = isRemote ? sets.flatMap((each) => (each.key === "url" ? keysLeft(toml, each, sets) : [])) : [];
   const removed = remove.map((text) => ({ text, path: pathOf(placed(text, true)) }));
   for (const { text, path } of removed.toSorted((one, other) => Number(other.path[1]) - Number(one.path[1]))) {
     file.set(path, undefined);
     what.push(`- ${text}`);
   }
-  return { text: file.text, what };
+  return { text: file.text, what, faults };
 }
 
 type Set = Place & Readonly<{ path: TomlPath }>;
@@ -148,7 +155,6 @@ function setTo(file: TomlFile, set: Set, all: readonly Set[], isRemote: boolean)
   if (isRemote && value !== undefined && known.schema["ofMachine"] === true) {
     throw new CommandError(`${table.name}: ${key} is set on the server's machine alone`);
   }
-  if (isRemote && key === "url") checkKeyOf(file, set, all);
   file.set([...path, key], value);
   const name = [table.name, ...(row === null ? [] : [row]), key].join(".");
   const words = (each: unknown): string => (each === undefined ? "nothing" : tomlLiteral(each));
@@ -156,12 +162,12 @@ function setTo(file: TomlFile, set: Set, all: readonly Set[], isRemote: boolean)
 }
 
 /** A key must not go to another address unseen: whoever cannot read it gives it again. */
-function checkKeyOf(file: TomlFile, { path, table: { keys, name } }: Set, all: readonly Set[]): void {
-  const secrets = Object.keys(keys).filter((key) => isSecret(keys[key]!.schema));
-  const row = valueAt(file.values, path) as TomlValues;
+function keysLeft(toml: string, { path, table, value }: Set, all: readonly Set[]): readonly SchemaError[] {
+  const row = valueAt(Bun.TOML.parse(toml), path) as TomlValues | undefined;
+  if (row === undefined || Bun.deepEquals(row["url"], valueOf(value!))) return [];
   const given = new Set(all.filter((each) => Bun.deepEquals(each.path, path)).map(({ key }) => key));
-  const kept = secrets.flatMap((key) => [key, `${key}_env`]).find((key) => row[key] !== undefined && !given.has(key));
-  if (kept !== undefined) {
-    throw new CommandError(`${name}: another url needs ${kept} again, since the key would go there`);
-  }
+  const secrets = Object.keys(table.keys).filter((key) => isSecret(table.keys[key]!.schema));
+  const left = secrets.flatMap((key) => [key, `${key}_env`]).filter((key) => row[key] !== undefined && !given.has(key));
+  const problem = "must be given again where the url changes, since it would go there";
+  return left.map((key) => ({ path: [...path, key], problem }));
 }

@@ -79,6 +79,7 @@ export function option<Value, C extends Change<Value>>(
       const place = new FaultPlace(reading, [table]);
       const written = textGiven(row, first, flags, reading, { flag, variables });
       if (written !== undefined) return row.readValue!(written, place.at(first));
+      if (place.hasFaultAt(row.keys)) return undefined as Value; // what was found is thrown
       return row.read((tables[table] as FileTable | undefined) ?? {}, place);
     },
     change,

@@ -29,6 +29,7 @@ import {
   whole,
   yesOrNo,
 } from "./kinds.ts";
+import { mailTable } from "./mail.ts";
 import { mcpTable } from "./mcp.ts";
 import { managedSettingsTable } from "./managed-settings.ts";
 import { modelTable } from "./models.ts";
@@ -406,6 +407,8 @@ export const options = {
     { reload: ({ values }, header) => void (values.endUserHeader = header) },
   ),
   webhooks: list("webhooks", webhookTable, { reload: (running, webhooks) => running.useWebhooks(webhooks) }),
+  /** Null = no mail is sent. */
+  mail: section("mail", mailTable, "none", { reload: (running, mail) => running.useMail(mail) }),
   lowBalanceTokens: option(
     "notices",
     key("low_balance_tokens", whole(0, creditGrantMaxTokens), {

@@ -120,7 +120,9 @@ export function table<R extends Rows, Value>(
   return {
     keys: Object.assign({}, ...Object.values(rows).map(({ keys }) => keys)) as Keys,
     read(written, place) {
-      const values = Object.entries(rows).map(([name, row]) => [name, row.read(written, place)] as const);
+      const sound = Object.entries(rows).filter(([, { keys }]) => !place.hasFaultAt(keys));
+      const values = sound.map(([name, row]) => [name, row.read(written, place)] as const);
+      if (sound.length < Object.keys(rows).length) return undefined as Value; // what was found is thrown
       return make(Object.fromEntries(values.filter(([, value]) => value !== undefined)) as ValuesOf<R>, place, written);
     },
   };

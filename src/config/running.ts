@@ -2,6 +2,7 @@
 import type { Catalog } from "../core/catalog.ts";
 import type { LogLevel } from "../core/log.ts";
 import type { Ms, Plan } from "../core/types.ts";
+import type { MailConfig } from "./mail.ts";
 import type { ManagedSettings } from "./managed-settings.ts";
 import type { McpConfig } from "./mcp.ts";
 import type { NodeConfig, SharePrefixCache } from "./nodes.ts";
@@ -64,7 +65,8 @@ export interface Running {
   /** Refused and failed requests that are older are let go of. */
   keepFailed(days: number): Promise<void>;
   backUp(schedule: BackupSchedule | null): void;
-  useWebhooks(webhooks: readonly WebhookConfig[]): void;
+  useWebhooks(webhooks: readonly WebhookConfig[]): Promise<void>;
+  useMail(mail: MailConfig | null): Promise<void>;
   /** A catalog with a shop's own models and plans, where it has any: all at once. */
   offer(offered: Derived): void;
   /** Of requests that name none; the catalog says it of each of its models. */

@@ -1,13 +1,17 @@
 // Bundles the console's browser side: when run from source, at the first request for a page; for the binary, at build time.
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";
+import { IntlMessageFormat } from "intl-messageformat";
 
 const web = join(import.meta.dir, "web");
 const languages = join(import.meta.dir, "../../data/languages");
 
 export type EmbeddedFile = Readonly<{
-  /** Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself. */
+  /**
+   * Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself, and `/preloads.txt`, which
+   * browsers cannot ask for, has a line for each page: the name of its file (`/operator/nodes`) and its scripts.
+   */
   path: string;
   type: string;
   /** The content, compressed with brotli and written in base64. */
@@ -26,6 +30,7 @@ const types: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   json: "application/json; charset=utf-8",
+  txt: "text/plain; charset=utf-8",
   svg: "image/svg+xml",
   woff2: "font/woff2",
 };
@@ -39,16 +44,20 @@ const compress = promisify(brotliCompress);
 export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<BundledFile[]> {
   const kept = await Promise.all(keptAsTheyAre.map((file) => hashed(join(web, file))));
   const texts = await textFiles();
-  const outputs = await Promise.all([
+  const [modules, classic] = await Promise.all([
     bundled(["main.tsx", "styles.css"], "esm", kept),
     // A classic script: a module would wait until the page is parsed, and shares no file with others.
     bundled(["first.ts"], "iife", kept),
   ]);
-  const files = [...kept, ...texts.map(({ file }) => file), ...outputs.flat()];
+  const files = [...kept, ...texts.map(({ file }) => file), ...modules.files, ...classic.files];
   const metas = texts.map(({ name, file }) => `<meta name="${name}" content="${file.path}" />`).join("\n    ");
   const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", metas), files);
+  const written = Object.entries({ "/index.html": page, "/preloads.txt": modules.preloads }).map(([path, text]) => ({
+    path,
+    bytes: new TextEncoder().encode(text),
+  }));
   return Promise.all(
-    [{ path: "/index.html", bytes: new TextEncoder().encode(page) }, ...files].map(async ({ path, bytes }) => ({
+    [...written, ...files].map(async ({ path, bytes }) => ({
       path,
       type: types[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
       bytes,
@@ -61,14 +70,15 @@ async function bundled(
   entries: readonly string[],
   format: "esm" | "iife",
   kept: readonly File[],
-): Promise<readonly File[]> {
-  const { outputs } = await Bun.build({
+): Promise<Readonly<{ files: readonly File[]; preloads: string }>> {
+  const { outputs, metafile } = await Bun.build({
     entrypoints: entries.map((file) => join(web, file)),
     root: web,
     target: "browser",
     format,
     splitting: format === "esm",
     minify: true,
+    metafile: true,
     publicPath: "/assets/",
     naming: { entry: "[name]-[hash].[ext]", chunk: "chunk-[name]-[hash].[ext]" },
     // A developer's environment must not change what browsers get.
@@ -84,23 +94,44 @@ async function bundled(
           }));
         },
       },
+      {
+        name: "texts that are taken apart already",
+        setup(build) {
+          const parser = "@formatjs/icu-messageformat-parser";
+          build.onResolve({ filter: new RegExp(`^${parser}$`) }, ({ importer }) => ({
+            path: Bun.resolveSync(`${parser}/no-parser.js`, dirname(importer)),
+          }));
+        },
+      },
     ],
   });
-  return Promise.all(
-    outputs
-      .filter(({ size }) => size > 0)
-      .map(async (output) => ({
-        path: `/assets/${output.path.replace(/^.*\//, "")}`,
-        bytes: new Uint8Array(await output.arrayBuffer()),
-      })),
-  );
+  const files = outputs
+    .filter(({ size }) => size > 0)
+    .map(async (output) => ({ path: assetPath(output.path), bytes: new Uint8Array(await output.arrayBuffer()) }));
+  const made = metafile?.outputs ?? {};
+  /** An output and all that it imports at once. */
+  const withImports = (path: string): string[] => [
+    path,
+    ...(made[path]?.imports ?? []).flatMap((found) =>
+      found.kind === "import-statement" && found.path !== path ? withImports(found.path) : [],
+    ),
+  ];
+  const lines = Object.entries(made).flatMap(([path, { entryPoint }]) => {
+    const [, page] = /\/web\/pages(\/.+)\.tsx$/.exec(entryPoint ?? "") ?? [];
+    return page === undefined ? [] : [[page, ...new Set(withImports(path).map(assetPath))].join(" ")];
+  });
+  return { files: await Promise.all(files), preloads: lines.join("\n") };
 }
+
+const assetPath = (output: string): string => `/assets/${output.slice(output.lastIndexOf("/") + 1)}`;
 
 type File = Readonly<{ path: string; bytes: Uint8Array }>;
 
 /** `path`: of the file on the disk. */
-async function hashed(path: string, name = path.slice(path.lastIndexOf("/") + 1)): Promise<File> {
-  const bytes = await Bun.file(path).bytes();
+const hashed = async (path: string): Promise<File> =>
+  named(await Bun.file(path).bytes(), path.slice(path.lastIndexOf("/") + 1));
+
+function named(bytes: Uint8Array, name: string): File {
   const hash = Bun.hash(bytes).toString(36).padStart(8, "0").slice(0, 8);
   return { path: `/assets/${name.replace(".", `-${hash}.`)}`, bytes };
 }
@@ -111,7 +142,12 @@ async function textFiles(): Promise<readonly Readonly<{ name: string; file: File
   return Promise.all(
     found.sort().map(async (file) => {
       const name = `texts-${file.replace("/", "-").replace(".json", "")}`;
-      return { name, file: await hashed(join(languages, file), `${name}.json`) };
+      const written = (await Bun.file(join(languages, file)).json()) as Readonly<Record<string, string>>;
+      const texts = Object.entries(written).map(([key, text]) => [
+        key,
+        /[{<']/.test(text) ? new IntlMessageFormat(text, "en").getAst() : text,
+      ]);
+      return { name, file: named(new TextEncoder().encode(JSON.stringify(Object.fromEntries(texts))), `${name}.json`) };
     }),
   );
 }

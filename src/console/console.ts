@@ -14,6 +14,7 @@ import { DecidedOtherwise } from "../account/money/purchases.ts";
 import type { peerAddress } from "../http/peer-address.ts";
 import { isSameOrigin } from "../http/same-origin.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
+import { mailLanguageOf } from "../core/mail.ts";
 import { busyRetrySeconds } from "../core/limits.ts";
 import { formatPath, misfitsOf } from "../core/schema-errors.ts";
 import { CommandError } from "../core/expected-error.ts";
@@ -27,6 +28,7 @@ import { deviceRoutes } from "./routes/device-routes.ts";
 import { keyRoutes } from "./routes/key-routes.ts";
 import { Live } from "./live.ts";
 import { linkRoutes } from "./routes/link-routes.ts";
+import { addUnsubscription } from "./routes/mail-routes.ts";
 import { logRoutes } from "./routes/log-routes.ts";
 import { reportRoutes } from "./routes/report-routes.ts";
 import { operatorRoutes } from "./routes/operator-routes.ts";
@@ -78,6 +80,8 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
   const live = new Live(parts, requests);
   const signedIn = new SignedIn(parts);
   const pages = new Pages(parts.log, parts.assets);
+  const isSignedIn = async (headers: Headers): Promise<boolean> =>
+    (await signedIn.visitor(headers).catch(() => null)) !== null;
   const app = new Elysia({ normalize: false, aot: true });
   for (const route of consoleRoutes(parts, live)) {
     const path = `/console/api${route.path}`;
@@ -90,11 +94,13 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
     parse: "none",
   });
   addDeviceFlow(app, parts);
+  addUnsubscription(app, parts);
   const { payment } = parts;
   if (payment !== null) {
     app.post(webhookPath(payment.name), ({ request }) => webhookReply(parts, payment, request), { parse: "none" });
   }
-  for (const path of pagePaths) app.get(path, ({ request }) => pages.page(request));
+  for (const path of pagePaths)
+    app.get(path, async ({ request }) => pages.page(request, await isSignedIn(request.headers)));
   app.get("/assets/*", ({ request }) => pages.file(request));
   return {
     routes: app,
@@ -150,6 +156,7 @@ async function decide(
     request,
     ...addresses.of(request, connection),
     browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
+    language: mailLanguageOf(request.headers.get("accept-language")),
   });
 }
 

@@ -69,7 +69,7 @@ class DeviceFlow {
   async begin({ request, server, form }: Ask): Promise<Response> {
     const { office, clock, addresses, baseUrl } = this.#parts;
     const from = addresses.of(request, server);
-    const tooMany = this.#tries.begin({ ...from, visitor: null, browser: "" }, clock.monotonic());
+    const tooMany = this.#tries.begin({ ...from, visitor: null, browser: "", language: null }, clock.monotonic());
     if (isFailure(tooMany)) return refused("slow_down", 429);
     const said = { ...programOf(request, form), address: from.address };
     const begun = await office.change(({ devices }) => new Devices(devices).begin(said));

@@ -10,6 +10,9 @@ export const pagePaths = [
   "/sign-in/callback",
   "/join",
   "/set-password",
+  "/forgotten",
+  "/confirm-mail",
+  "/unsubscribe",
   "/playground",
   "/batch", // clients may ask for /batches
   "/usage",
@@ -30,6 +33,9 @@ const deviceFlow = [
   ["POST", "/oauth/token"],
   ["POST", "/oauth/revoke"],
 ] as const;
+
+/** Where mail programs end mails of a kind. */
+export const mailPath = "/console/mail/unsubscribe";
 
 /** The path of a payment provider's calls. */
 export const webhookPath = (provider: string): string => `/console/webhooks/${provider}`;
@@ -53,7 +59,7 @@ export function lazyConsole(open: () => Promise<Site>, payment: string | null): 
     return routes.handle(request);
   };
   app.all("/console/api/*", ({ request, server }) => answer(request, server), { parse: "none" });
-  for (const [method, path] of deviceFlow) {
+  for (const [method, path] of [...deviceFlow, ["GET", mailPath] as const, ["POST", mailPath] as const]) {
     app.route(method, path, ({ request, server }) => answer(request, server), { parse: "none" });
   }
   if (payment !== null) {

@@ -20,6 +20,13 @@ const pageHeaders = { ...safetyHeaders, "content-security-policy": contentSecuri
 /** A year: the name of an immutable file changes with its content. */
 const immutable = "public, max-age=31536000, immutable";
 
+/** Pages whose file has another name than their address; the overview is in the first script. */
+const fileOf: Readonly<Record<string, string>> = {
+  "/batch": "/batches",
+  "/playground": "/playground/page",
+  "/operator": "/operator/activity",
+};
+
 export class Pages {
   readonly #log: Log;
   readonly #assets: () => Promise<ReadonlyMap<string, Asset>>;
@@ -29,8 +36,26 @@ export class Pages {
     this.#assets = assets;
   }
 
-  page(request: Request): Promise<Response> {
-    return this.#serve("/index.html", request);
+  /** `signedIn`: the browser may ask for what only accounts get. */
+  async page(request: Request, signedIn: boolean): Promise<Response> {
+    const reply = await this.#serve("/index.html", request);
+    if (reply.ok || reply.status === 304) reply.headers.set("link", await this.#early(request, signedIn));
+    return reply;
+  }
+
+  /** What the page will ask for, named with the page itself: on a slow network each answer waited for takes half a second. */
+  async #early(request: Request, signedIn: boolean): Promise<string> {
+    const lines = new TextDecoder().decode((await this.#assets()).get("/preloads.txt")?.bytes).split("\n");
+    const path = requestAddress(request).pathname;
+    const lineOf = (page: string) => lines.find((line) => line.startsWith(`${fileOf[page] ?? page} `));
+    // A row of a list is shown by the list's file.
+    const line = signedIn ? (lineOf(path) ?? lineOf(path.slice(0, path.lastIndexOf("/")))) : undefined;
+    const scripts = line?.split(" ").slice(1) ?? [];
+    const data = ["/session", ...(signedIn && path === "/" ? ["/overview"] : [])];
+    return [
+      ...scripts.map((script) => `<${script}>; rel=modulepreload`),
+      ...data.map((address) => `</console/api${address}>; rel=preload; as=fetch; crossorigin=anonymous`),
+    ].join(", ");
   }
 
   file(request: Request): Promise<Response> {

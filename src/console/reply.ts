@@ -32,9 +32,14 @@ export function jsonReply(body: unknown, cookies: readonly string[] = []): Respo
   return reply;
 }
 
-export function failureReply({ failure, message, retrySeconds }: Failure): Response {
+export function failureReply({ failure, message, retrySeconds, faults }: Failure): Response {
   const body: ApiError = {
-    error: { code: failure, message, ...(retrySeconds === undefined ? {} : { retry_seconds: retrySeconds }) },
+    error: {
+      code: failure,
+      message,
+      ...(retrySeconds === undefined ? {} : { retry_seconds: retrySeconds }),
+      ...(faults === undefined ? {} : { faults }),
+    },
   };
   return json(body, statuses[failure], retrySeconds === undefined ? {} : { "retry-after": String(retrySeconds) });
 }

@@ -149,6 +149,30 @@ export interface RequestLogQueries {
   nearLimit(day: number, limits: readonly (readonly [PlanId, number])[], limit: number): Promise<readonly NearLimit[]>;
 }
 
+/** What mail is to tell. */
+export interface MailQueries {
+  /** What has been used to 80 or 95 %, and no mail was made for. `month`: its first day. Rejects with StoreUnavailable. */
+  toTell(day: number, month: number, limits: readonly (readonly [PlanId, number])[]): Promise<readonly UsedPart[]>;
+  /** Accounts that get mail, and teams, from before a time, of which no mail is called `before` + id + `after`. */
+  untold(before: string, after: string, createdBefore: Ms): Promise<readonly AccountId[]>;
+}
+
+/** How much of a limit has been used. */
+export type UsedPart = Readonly<{
+  /** Of the mail that tells it. */
+  once: string;
+  what: "allowance" | "credit" | "key" | "member" | "end_user";
+  period: "day" | "month" | "purchase";
+  account: AccountId;
+  /** Whose it is within a team. */
+  member: AccountId | null;
+  /** Of the key or the end user. */
+  name: string;
+  percent: number;
+  used: number;
+  most: number;
+}>;
+
 export type NearLimit = Readonly<{ account: AccountId; plan: PlanId; used: number }>;
 
 /** The beginning of a request id in a text: replies' ids have it after their dialect's prefix. Null: none. */

@@ -1,6 +1,7 @@
 // The configuration file as operators see and change it, without its secrets.
 import { type Static, Type } from "@sinclair/typebox";
 import { CommandError } from "../core/expected-error.ts";
+import type { SchemaError } from "../core/schema-errors.ts";
 import { repeated } from "./fields.ts";
 
 const nullable = <Of extends Parameters<typeof Type.Union>[0][number]>(of: Of) => Type.Union([of, Type.Null()]);
@@ -93,7 +94,17 @@ export type Editor = Readonly<{ name: string; isRemote: boolean }>;
 /** The file is another one than whoever wants to change it has seen. */
 export class ConfigIsOther extends CommandError {}
 
-/** The server's configuration file. Changes throw CommandError or ConfigError, and then nothing has changed. */
+/** What a start would refuse; `places`: the values that are wrong. */
+export class ConfigIsWrong extends CommandError {
+  constructor(
+    message: string,
+    readonly places: readonly SchemaError[],
+  ) {
+    super(message);
+  }
+}
+
+/** The server's configuration file. Changes throw CommandError, and then nothing has changed. */
 export interface ConfigEditing {
   show(): Promise<ConfigShown>;
   edit(changes: ConfigEdit, by: Editor): Promise<ConfigEdited>;

@@ -29,7 +29,7 @@ const groups: readonly Group[] = [
   },
   {
     heading: "The running server",
-    words: ["nodes", "gateways", "models", "webhooks", "reload", "health", "backup"],
+    words: ["nodes", "gateways", "models", "webhooks", "mail", "reload", "health", "backup"],
     load: async () => (await import("./verbs/server.ts")).default,
   },
   {

@@ -28,6 +28,15 @@ export type Work = Readonly<{
   /** Replays the journal's requests. Rejects with CommandError for what cannot be simulated. */
   simulate(asked: SimulationAsked, progress: Progress): Promise<Simulation>;
   fleet: Fleet | null;
+  /** Null: no mail is sent, or not from here. */
+  mail: MailDesk | null;
+}>;
+
+export type MailDesk = Readonly<{
+  /** Of links in mails. */
+  secret: Uint8Array;
+  /** Sends one at once: what the mail server said. */
+  test(address: string): Promise<Readonly<{ answer: string; problem: string | null }>>;
 }>;
 
 /** `busy`: requests still running there. */

@@ -1,7 +1,9 @@
 // What an operator should look at now, for the first page of the console. Nothing is asked unless somebody looks.
 import { namesOf } from "../account/people/account-names.ts";
 import { dayOf } from "../account/money/quota.ts";
+import type { MailCounts } from "../account/records.ts";
 import type { Accounting } from "../books/accounting.ts";
+import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
 import type { OperatorAlert } from "../console/api/server.ts";
 import type { Backups } from "../console/server-care.ts";
 import type { Catalog } from "../core/catalog.ts";
@@ -9,9 +11,14 @@ import type { Clock } from "../core/clock.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Ms } from "../core/types.ts";
 import { bytesText, dayMs, hourMs } from "../core/units.ts";
-import type { NodeState } from "../nodes/queue/pool.ts";
+import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import { certificateEnd } from "../notices/certificate.ts";
-import { diskLowBytes, type NoticeWatch } from "./notice-watch.ts";
+import type { Work } from "../office/work.ts";
+import { modelReport, seenNode } from "./fleet/model-report.ts";
+import type { ServedModels } from "./fleet/served-models.ts";
+import { backupsOf } from "./kept/backup-files.ts";
+import type { LazyNotices } from "./lazy-notices.ts";
+import { diskLowBytes } from "./notice-watch.ts";
 
 /** How old a look may be that the live numbers show. */
 const alertsFreshMs = 10_000;
@@ -30,10 +37,43 @@ type Parts = Readonly<{
   accounting: Pick<Accounting, "office">;
   catalog: Pick<Catalog, "plans">;
   backups: Pick<Backups, "freeBytes" | "schedule" | "list">;
-  notices: Pick<NoticeWatch, "findings">;
+  notices: Pick<LazyNotices, "findings">;
+  /** Of the last day; null: no mail is sent. */
+  mails: () => Promise<MailCounts | null>;
   baseUrl: string;
   clock: Clock;
 }>;
+
+type Server = Pick<Parts, "requestLog" | "notices" | "clock"> &
+  Readonly<{
+    accounting: Pick<Accounting, "office" | "backup">;
+    catalog: Catalog;
+    pool: NodePool;
+    served: Pick<ServedModels, "areOwn">;
+    backupSchedule: () => BackupSchedule | null;
+    mail: () => Work["mail"];
+    port: number;
+  }>;
+
+export function alertsOf(config: Config, server: Server): Alerts {
+  const { catalog, pool, served, backupSchedule, mail, port, ...parts } = server;
+  const { office } = parts.accounting;
+  return new Alerts({
+    ...parts,
+    catalog,
+    nodes: () => pool.states(),
+    modelsDown: () =>
+      modelReport(catalog, served.areOwn, pool.states().map(seenNode)).served.flatMap(({ id, by, nodes }) =>
+        !pool.takes(id) && (nodes.length > 0 || by === "configuration") ? [id] : [],
+      ),
+    backups: backupsOf(config, backupSchedule, parts.accounting),
+    mails: async () =>
+      mail() === null ? null : office.read(async ({ mails, now }) => mails.records.mailCounts(now - dayMs)),
+    baseUrl: addressesOf(config, port).baseUrl,
+  });
+}
+
+const nodePath = (name: string): string => `/operator/nodes/${encodeURIComponent(name)}`;
 
 export class Alerts {
   readonly #parts: Parts;
@@ -69,6 +109,7 @@ export class Alerts {
       ...this.#disk(),
       ...this.#backups(),
       ...(await this.#endingCertificates()),
+      ...(await this.#mails()),
       ...nearLimit,
     ];
     return this.#latest;
@@ -79,13 +120,14 @@ export class Alerts {
     if (first === undefined) return;
     const more = others.length === 0 ? "" : `, and in ${others.length} other places`;
     const text = `The ledger contradicts itself: ${first.invariant}, account ${first.account}: ${first.detail}${more}. See the log, and tollgate doctor.`;
-    yield { kind: "ledger", text, path: "/operator/server" };
+    yield { kind: "ledger", about: "", text, path: "/operator/server" };
   }
 
   *#nodes(): Generator<OperatorAlert> {
     for (const { name, health, problem, drainedAt } of this.#parts.nodes()) {
       if (health !== "down" || drainedAt !== null) continue;
-      yield { kind: "node", text: `${name} is down: ${problem ?? "it does not answer"}`, path: "/operator/nodes" };
+      const text = `${name} is down: ${problem ?? "it does not answer"}`;
+      yield { kind: "node", about: name, text, path: nodePath(name) };
     }
   }
 
@@ -94,27 +136,36 @@ export class Alerts {
     if (down.length === 0) return;
     const named = down.slice(0, modelsNamedMax).join(", ");
     const more = down.length > modelsNamedMax ? ` and ${down.length - modelsNamedMax} more` : "";
-    yield { kind: "model", text: `No node serves ${named}${more} now`, path: "/operator/models" };
+    yield { kind: "model", about: "", text: `No node serves ${named}${more} now`, path: "/operator/models" };
   }
 
   *#disk(): Generator<OperatorAlert> {
     const free = this.#parts.backups.freeBytes();
     if (free === null || free >= diskLowBytes) return;
     const text = `The disk of the data folder has ${bytesText(free)} left`;
-    yield { kind: "disk", text, path: "/operator/server" };
+    yield { kind: "disk", about: "", text, path: "/operator/server" };
   }
 
   *#backups(): Generator<OperatorAlert> {
     const { backups, notices, clock } = this.#parts;
     const failure = notices.findings.backupFailure;
     const path = "/operator/server";
-    if (failure !== null) return void (yield { kind: "backup", text: `No backup was made: ${failure.reason}`, path });
+    if (failure !== null)
+      return void (yield { kind: "backup", about: "", text: `No backup was made: ${failure.reason}`, path });
     if (backups.schedule === null) return;
     const [newest] = backups.list(1);
     // One is made as soon as the server runs, so that none at all is no news.
     if (newest === undefined || clock.wall() - newest.madeAt < 2 * backups.schedule.everyMs) return;
     const text = `The newest backup is of ${new Date(newest.madeAt).toISOString().slice(0, 10)}`;
-    yield { kind: "backup", text, path };
+    yield { kind: "backup", about: "", text, path };
+  }
+
+  async #mails(): Promise<readonly OperatorAlert[]> {
+    const counts = await this.#parts.mails();
+    if (counts === null || counts.problem === null) return [];
+    const { waiting, givenUp, problem } = counts;
+    const text = `E-mail is not taken: ${problem} (${waiting} wait, ${givenUp} were given up in the last day)`;
+    return [{ kind: "mail", about: "", text, path: "/operator/server" }];
   }
 
   async #nearLimit(): Promise<readonly OperatorAlert[]> {
@@ -129,6 +180,7 @@ export class Alerts {
     );
     return near.slice(0, nearLimitNamedMax).map(({ account, used, plan }) => ({
       kind: "account",
+      about: String(account),
       text: `${emailOf(account)} has used ${Math.floor((100 * used) / catalog.plans[plan]!.tokensPerDay)} % of the day's allowance`,
       path: `/operator/log?account=${encodeURIComponent(emailOf(account))}`,
     }));
@@ -136,7 +188,7 @@ export class Alerts {
 
   async #endingCertificates(): Promise<readonly OperatorAlert[]> {
     const { nodes, baseUrl, clock } = this.#parts;
-    const served = nodes().map(({ name, url }) => ({ what: `the node ${name}`, url, path: "/operator/nodes" }));
+    const served = nodes().map(({ name, url }) => ({ what: `the node ${name}`, url, path: nodePath(name) }));
     const all = [{ what: baseUrl, url: baseUrl, path: "/operator/server" }, ...served];
     const secure = all.filter(({ url }) => url.startsWith("https:"));
     const found = await Promise.all(secure.map(async (one) => ({ ...one, ends: await this.#endOf(new URL(one.url)) })));
@@ -146,6 +198,7 @@ export class Alerts {
         : [
             {
               kind: "certificate",
+              about: what,
               text: `The certificate of ${what} ends on ${new Date(ends).toISOString().slice(0, 10)}`,
               path,
             },

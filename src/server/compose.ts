@@ -15,6 +15,8 @@ import { resolve } from "node:path";
 import { serverEntry, theServer } from "../account/audit.ts";
 import { LargeBodies } from "../bodies/large-bodies.ts";
 import {
+  type BackupSchedule,
+  type Config,
   type ConfigEdit,
   addressesOf,
   type ConfigFlags,
@@ -75,7 +77,9 @@ import type { OpenedBooks } from "../books/opened-books.ts";
 import { lookForLostResponses } from "./kept/lost-responses.ts";
 import { hadModels, missingLines, modelReport, seenNode, understoodNames } from "./fleet/model-report.ts";
 import { NodeCare } from "./fleet/node-care.ts";
-import { NoticeWatch } from "./notice-watch.ts";
+import type { Alerts } from "./alerts.ts";
+import { Mailing } from "./mailing.ts";
+import { LazyNotices } from "./lazy-notices.ts";
 import { nodeLine, noNodeServes } from "./fleet/node-lines.ts";
 import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
 import { OwnedTools } from "./owned-tools.ts";
@@ -380,19 +384,16 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     clock,
     log,
   });
-  const notices = new NoticeWatch({
+  const notices = new LazyNotices({
+    ...earlier,
     dataFolder: config.dataFolder,
     baseUrl: addressesOf(config, port).baseUrl,
-    pool,
-    accounting,
     gateway: config.databaseUrl === null ? null : config.gateway,
-    watch,
     backups,
     lowBalanceTokens: () => live.values.lowBalanceTokens,
-    clock,
-    log,
   });
   opened.defer(() => notices.close());
+  const mail = mailOf({ ...earlier, notices, schedule: () => backups.schedule }, opened);
   served.onChange = () => void relays?.adopt();
   const reloader = new Reloader(config, {
     clock,
@@ -413,6 +414,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
       ownedTools,
       backups,
       notices,
+      mailing: mail,
       served,
       tracing,
     }),
@@ -446,11 +448,12 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     return simulate({ requestLog, office: accounting.office, clock, load, pool }, asked, progress);
   };
   const own = { requestLog, consoleUrl, eraseResponses, erasedInWords, simulate, fleet };
-  const officeWork = { ...accounting, ...own } satisfies OfficeWork;
+  const officeWork = mail.on({ ...accounting, ...own });
   return {
     relays,
     backups,
     notices,
+    mail,
     reloader,
     /** Records in the audit log who reloaded the configuration, and the result. */
     noteReload: (by: string, outcome: ReloadOutcome): Promise<void> =>
@@ -496,7 +499,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
   const { flags, config, live, catalog, clock, log, metrics, tracing, port, releasePort } = earlier;
   const { accounting, laneState, usage, activity, requestLog, writeExport, watch, storedResponses, files } = earlier;
   const { sealingKey, pool, nodeShares, served, serving, counts, checker, largeBodies, media, ownedTools } = earlier;
-  const { relays, backups, notices, reloader, nodeCare, officeWork, batches, unready, sampleModel } = earlier;
+  const { relays, backups, notices, mail, reloader, nodeCare, officeWork, batches, unready, sampleModel } = earlier;
 
   let webConsole: ServingConsole | null = null;
   const openConsole = async (requests: LiveRequests): Promise<ServingConsole> => {
@@ -518,6 +521,7 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
       work: officeWork,
       reloader,
       backupSchedule: () => backups.schedule,
+      alerts: await mail.openAlerts(),
       demo: serving.demo,
       port,
       sealingKey,
@@ -641,11 +645,32 @@ async function openDoors(earlier: Given & Settings & OpenedBooks & Work & Gatewa
     nodesBusy: pool.states().reduce((sum, { busy }) => sum + busy, 0),
     waiting: pool.waiting,
   }));
-  notices.configure(config.webhooks);
+  await notices.configure(config.webhooks);
+  await mail.follow(config.mail);
   backups.follow(config.backups);
   opened.defer(() => backups.close());
   return { url: server.url, requests };
 }
+
+/** Alerts are loaded when somebody looks, or where mail tells of them. */
+function mailOf({ config, port, sealingKey, schedule, ...parts }: MailParts, opened: AsyncDisposableStack) {
+  const { baseUrl } = addressesOf(config, port);
+  let alerts: Promise<Alerts> | null = null;
+  const openAlerts = (): Promise<Alerts> =>
+    (alerts ??= import("./alerts.ts").then(({ alertsOf }) =>
+      alertsOf(config, { ...parts, port, mail: () => mailing.desk, backupSchedule: schedule }),
+    ));
+  const list = async () => (await openAlerts()).list();
+  const mailing = new Mailing({ ...parts, secret: sealingKey, baseUrl, alerts: { list } });
+  opened.defer(() => mailing.close());
+  return {
+    openAlerts,
+    follow: (next: Config["mail"]) => mailing.follow(next),
+    on: <Of extends object>(work: Of) =>
+      Object.defineProperty(work, "mail", { get: () => mailing.desk }) as Of & Pick<OfficeWork, "mail">,
+  };
+}
+type MailParts = Settings & OpenedBooks & Work & Readonly<{ notices: LazyNotices; schedule(): BackupSchedule | null }>;
 
 /** By the plan of the account, now. */
 const managedSettingsOf =

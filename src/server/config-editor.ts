@@ -15,11 +15,12 @@ import {
 import { resolve } from "node:path";
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { type Config, fileTables, type FileTableOfKeys, readConfig } from "../config/config.ts";
-import type { Environment } from "../config/faults.ts";
+import { ConfigError, type Environment } from "../config/faults.ts";
 import { changedFile, isSecret, remoteTables, rowName, rowsOf, withoutSecrets } from "../config/file-changes.ts";
 import type { ConfigFlags } from "../config/option.ts";
 import { tomlLiteral, type TomlValues } from "../config/toml-edit.ts";
 import type { Clock } from "../core/clock.ts";
+import { formatPath, type SchemaError } from "../core/schema-errors.ts";
 import { CommandError, isExpected } from "../core/expected-error.ts";
 import { lineDiff } from "../core/line-diff.ts";
 import { inspectNodes } from "../nodes/inspect.ts";
@@ -28,6 +29,7 @@ import {
   type ConfigEdited,
   type ConfigEditing,
   ConfigIsOther,
+  ConfigIsWrong,
   type ConfigKey,
   type ConfigShown,
   type ConfigUndo,
@@ -111,7 +113,8 @@ export class ConfigEditor implements ConfigEditing {
   edit({ hash, dry_run, ...changes }: ConfigEdit, by: Editor): Promise<ConfigEdited> {
     return this.#alone(async () => {
       const before = this.#read(hash);
-      const { text, what } = changedFile(before, changes, by.isRemote);
+      const { text, what, faults } = changedFile(before, changes, by.isRemote);
+      if (faults.length > 0) throw this.#withOthers(faults, text);
       const edited = await this.#put(before, text, what, dry_run === true);
       if (dry_run === true || text === before) return edited;
       const version = {
@@ -146,7 +149,9 @@ export class ConfigEditor implements ConfigEditing {
   }
 
   #alone<Done>(act: () => Promise<Done>): Promise<Done> {
-    const done = this.#last.then(act);
+    const done = this.#last.then(act).catch((thrown: unknown) => {
+      throw thrown instanceof ConfigError ? new ConfigIsWrong(thrown.message, thrown.places) : thrown;
+    });
     this.#last = done.catch(() => {}); // whoever asked gets the error
     return done;
   }
@@ -165,11 +170,15 @@ export class ConfigEditor implements ConfigEditing {
     throw new ConfigIsOther(`${file} is another one than you saw: ${whose}. Nothing was done: look at it again`);
   }
 
+  #config(toml: string): Config {
+    const { config, flags, environment } = this.#parts;
+    return readConfig(config.file, toml, flags, environment);
+  }
+
   async #put(before: string, text: string, what: readonly string[], isRehearsal: boolean): Promise<ConfigEdited> {
-    const { config, flags, environment, reloader } = this.#parts;
+    const { config, reloader } = this.#parts;
     const file = config.file!;
-    const read = (toml: string): Config => readConfig(file, toml, flags, environment);
-    const next = read(text);
+    const next = this.#config(text);
     const { applied, needsRestart } = await reloader.rehearse(next);
     const edited = {
       file,
@@ -178,7 +187,7 @@ export class ConfigEditor implements ConfigEditing {
       diff: lineDiff(withoutSecrets(before), withoutSecrets(text)),
       applied: [...applied],
       needs_restart: [...needsRestart],
-      warnings: isRehearsal ? await this.#warnings(read(before), next) : [],
+      warnings: isRehearsal ? await this.#warnings(this.#config(before), next) : [],
       dry_run: isRehearsal,
     };
     if (isRehearsal || text === before) return edited;
@@ -193,6 +202,18 @@ export class ConfigEditor implements ConfigEditing {
       return { ...edited, applied: [...outcome.applied], needs_restart: [...outcome.needsRestart] };
     } finally {
       if (!isApplied) replace(file, before);
+    }
+  }
+
+  /** With what else is wrong. */
+  #withOthers(faults: readonly SchemaError[], text: string): ConfigError {
+    const lines = faults.map(({ path, problem }) => `${formatPath(path)} ${problem}`);
+    try {
+      this.#config(text);
+      return new ConfigError(lines.join("\n"), false, faults);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return new ConfigError([...lines, error.message].join("\n"), false, [...faults, ...error.places]);
     }
   }
 

@@ -1,8 +1,6 @@
 // Assembles the console of a server; loaded with the first request to it.
 import { abilitiesInWords } from "../nodes/abilities.ts";
 import { loadInWords } from "../nodes/engine-load.ts";
-import { mkdirSync, readdirSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { namesOf } from "../account/people/account-names.ts";
 import { KnownBrowsers } from "../account/sign-in/known-browsers.ts";
@@ -23,7 +21,7 @@ import { BrowserAddresses } from "../console/browser-addresses.ts";
 import { openProvider } from "../console/oidc/open-provider.ts";
 import { openConsole } from "../console/console.ts";
 import type { ConsoleParts, NodesView } from "../console/parts.ts";
-import type { BackupFile, Backups, Configuration } from "../console/server-care.ts";
+import type { Configuration } from "../console/server-care.ts";
 import { openStripe } from "../console/stripe.ts";
 import type { SiteFiles } from "../docs/page-shell.ts";
 import type { LiveRequests, Site } from "../http/site.ts";
@@ -32,16 +30,14 @@ import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import { type NodeLine, nodeLines } from "../nodes/queue/line-view.ts";
 import type { WebhookState } from "../notices/deliveries.ts";
 import type { Fleet, Work } from "../office/work.ts";
-import { freeBytesIn } from "../store/folder/disk-room.ts";
-import { noBackup } from "../store/postgres/no-backup.ts";
-import { backupsName } from "../store/folder/data-folder.ts";
-import { Alerts } from "./alerts.ts";
+import type { Alerts } from "./alerts.ts";
 import type { AccountExports } from "./kept/account-exports.ts";
+import { backupsOf } from "./kept/backup-files.ts";
 import { hadModels, type ModelReport, modelReport, seenNode } from "./fleet/model-report.ts";
 import type { NodeCare } from "./fleet/node-care.ts";
 import { lineReport } from "./fleet/line-report.ts";
 import { lineAccountsShownMax, nodeReports } from "./fleet/node-report.ts";
-import type { NoticeWatch } from "./notice-watch.ts";
+import type { LazyNotices } from "./lazy-notices.ts";
 import type { Reloader } from "./reload.ts";
 import type { ServedModels } from "./fleet/served-models.ts";
 
@@ -63,10 +59,11 @@ type Parts = Readonly<{
   pool: NodePool;
   served: Pick<ServedModels, "areOwn">;
   nodeCare: NodeCare;
-  notices: Pick<NoticeWatch, "states" | "findings">;
+  notices: Pick<LazyNotices, "states" | "findings">;
   work: Work & Readonly<{ fleet: Fleet }>;
   reloader: Pick<Reloader, "loadedAt">;
   backupSchedule: () => BackupSchedule | null;
+  alerts: Alerts;
   /** True where the built-in demo node answers. */
   demo: boolean;
   port: number;
@@ -79,7 +76,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
   const { requests } = parts;
   const { accounting, usage, activity, requestLog, files, exports, catalog, pool, served, nodeCare, work, reloader } =
     parts;
-  const { backupSchedule, demo, port, notices, sealingKey, clock, log } = parts;
+  const { backupSchedule, alerts, demo, port, notices, sealingKey, clock, log } = parts;
   const { office, passwords, sessions, reserved, everywhere } = accounting;
   const payment = config.stripe === null ? null : await openStripe(config.stripe);
   const nodes: NodesView = {
@@ -121,8 +118,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       return reloader.loadedAt;
     },
   };
-  const backups =
-    config.databaseUrl === null ? backupsIn(resolve(config.dataFolder, backupsName), backupSchedule, work) : ofDatabase;
+  const backups = backupsOf(config, backupSchedule, work);
   const site = openConsole(
     {
       office,
@@ -139,20 +135,7 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
       nodes,
       accountData,
       configuration,
-      alerts: new Alerts({
-        nodes: () => pool.states(),
-        modelsDown: () =>
-          nodes
-            .models()
-            .flatMap(({ id, by, up, nodes: on }) => (!up && (on.length > 0 || by === "configuration") ? [id] : [])),
-        requestLog,
-        accounting,
-        catalog,
-        backups,
-        notices,
-        baseUrl: addressesOf(config, port).baseUrl,
-        clock,
-      }),
+      alerts,
       webhooks: { list: () => notices.states().map(webhookOf) },
       backups,
       payment,
@@ -175,46 +158,6 @@ export async function makeConsole(config: Config, parts: Parts): Promise<Serving
     requests,
   );
   return { ...site, notices: () => (addresses.notice === null ? [] : [addresses.notice]) };
-}
-
-/** What went wrong is the operator's to see. */
-const backupsIn = (
-  folder: string,
-  schedule: () => BackupSchedule | null,
-  { backup }: Pick<Work, "backup">,
-): Backups => ({
-  folder,
-  get schedule() {
-    return schedule();
-  },
-  freeBytes: () => freeBytesIn(dirname(folder)), // it may not be there yet
-  list: (max) => filesIn(folder).slice(0, max),
-  async make(name) {
-    try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const { bytes } = await backup(join(folder, name), () => {}); // no command waits for lines about its progress
-      return { bytes };
-    } catch (error) {
-      return { failed: error instanceof Error ? error.message : String(error) };
-    }
-  },
-});
-
-const ofDatabase: Backups = {
-  folder: null,
-  schedule: null,
-  freeBytes: () => null,
-  list: () => [],
-  make: () => Promise.resolve({ failed: noBackup }),
-};
-
-function filesIn(folder: string): BackupFile[] {
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
-  const files = readdirSync(folder).flatMap((name) => {
-    const found = name.endsWith(".db") ? statSync(join(folder, name), { throwIfNoEntry: false }) : undefined;
-    return found?.isFile() === true ? { name, bytes: found.size, madeAt: Math.floor(found.mtimeMs) } : [];
-  });
-  return files.toSorted((one, other) => other.madeAt - one.madeAt);
 }
 
 /** Reports what an operator can put right. */

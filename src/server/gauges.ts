@@ -10,7 +10,7 @@ import type { Share } from "../store/postgres/shares.ts";
 import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerState } from "../store/verify/ledger-report.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
-import type { NoticeWatch } from "./notice-watch.ts";
+import type { LazyNotices } from "./lazy-notices.ts";
 import type { ScheduledBackups } from "./kept/scheduled-backups.ts";
 
 export type GaugedParts = Readonly<{
@@ -22,7 +22,7 @@ export type GaugedParts = Readonly<{
   storedResponses: Pick<KeptResponses, "waitingBytes"> | null;
   pool: Pick<NodePool, "waiting" | "states" | "cacheCounts" | "seen">;
   backups: Pick<ScheduledBackups, "lastMadeAt">;
-  notices: Pick<NoticeWatch, "states">;
+  notices: Pick<LazyNotices, "states">;
 }>;
 
 export function* gaugesOf(parts: GaugedParts): Generator<Gauge> {

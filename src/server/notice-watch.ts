@@ -41,7 +41,7 @@ assert(
   "the notice of a full disk comes before backups end",
 );
 
-type Parts = Readonly<{
+export type NoticeParts = Readonly<{
   dataFolder: string;
   /** Names the server in notices. */
   baseUrl: string;
@@ -68,7 +68,7 @@ const toldBudgetsKeptMs = 32 * dayMs;
 const postLater: Post = async (...notice) => (await import("../notices/post.ts")).postNotice(...notice);
 
 export class NoticeWatch {
-  readonly #parts: Parts;
+  readonly #parts: NoticeParts;
   readonly #post: Post;
   readonly #deliveries: Deliveries;
   #timer: Timer | null = null;
@@ -81,7 +81,7 @@ export class NoticeWatch {
   #diskLookedAt: Ms = -Infinity;
   #diskToldLow = false;
 
-  constructor(parts: Parts) {
+  constructor(parts: NoticeParts) {
     this.#parts = parts;
     this.#post = parts.post ?? postLater;
     this.#deliveries = new Deliveries({ post: this.#post, clock: parts.clock, log: parts.log });
@@ -101,12 +101,6 @@ export class NoticeWatch {
       this.#timer = setInterval(() => this.look(), noticeLookMs);
       this.#timer.unref();
     }
-  }
-
-  /** What it would tell now of the ledger and of backups. */
-  get findings(): Readonly<{ violations: LedgerWatch["state"]["violations"]; backupFailure: BackupFailure | null }> {
-    const { watch, backups } = this.#parts;
-    return { violations: watch.state.violations, backupFailure: backups.failure };
   }
 
   states(): readonly WebhookState[] {
@@ -328,7 +322,7 @@ export const noSuchWebhook = (name: string, webhooks: readonly Pick<WebhookConfi
     `there is no webhook ${JSON.stringify(name)}; those that are configured: ${webhooks.map((each) => each.name).join(", ") || "none"}`,
   );
 
-type NamedServer = Pick<Parts, "baseUrl" | "gateway">;
+type NamedServer = Pick<NoticeParts, "baseUrl" | "gateway">;
 
 export const testNotice = ({ name }: Pick<WebhookConfig, "name">, server: NamedServer, now: Ms): Notice => ({
   id: idOf(crypto.randomUUID()),

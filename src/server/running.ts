@@ -10,6 +10,7 @@ import type {
   TelemetryConfig,
   SharePrefixCache,
 } from "../config/config.ts";
+import type { MailConfig } from "../config/mail.ts";
 import type { WebhookConfig } from "../config/webhooks.ts";
 import type { LiveValues, Running, Derived } from "../config/running.ts";
 import type { Catalog } from "../core/catalog.ts";
@@ -22,7 +23,8 @@ import type { KeptResponses } from "../store/responses/kept-responses.ts";
 import type { LedgerWatch } from "../store/verify/verify-watch.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { ServingNodes } from "./fleet/nodes.ts";
-import type { NoticeWatch } from "./notice-watch.ts";
+import type { Mailing } from "./mailing.ts";
+import type { LazyNotices } from "./lazy-notices.ts";
 import type { OwnedTools } from "./owned-tools.ts";
 import { type ServedModels, textOf } from "./fleet/served-models.ts";
 import type { ScheduledBackups } from "./kept/scheduled-backups.ts";
@@ -38,7 +40,8 @@ type Parts = Readonly<{
   pool: NodePool;
   ownedTools: OwnedTools;
   backups: Pick<ScheduledBackups, "follow">;
-  notices: Pick<NoticeWatch, "configure">;
+  notices: Pick<LazyNotices, "configure">;
+  mailing: Pick<Mailing, "follow">;
   served: ServedModels;
   tracing: Tracing;
 }>;
@@ -106,8 +109,12 @@ export class RunningParts implements Running {
     this.#parts.backups.follow(schedule);
   }
 
-  useWebhooks(webhooks: readonly WebhookConfig[]): void {
-    this.#parts.notices.configure(webhooks);
+  useWebhooks(webhooks: readonly WebhookConfig[]): Promise<void> {
+    return this.#parts.notices.configure(webhooks);
+  }
+
+  useMail(mail: MailConfig | null): Promise<void> {
+    return this.#parts.mailing.follow(mail);
   }
 
   offer(offered: Derived): void {

@@ -11,6 +11,9 @@ import type {
   Identity,
   IdentityRecords,
   KeyRecord,
+  Mail,
+  MailCounts,
+  MailRecords,
   OfficeRecords,
   OperatorToken,
   OperatorTokenRecords,
@@ -24,7 +27,7 @@ import type {
 } from "../account/records.ts";
 import type { Soon } from "../core/soon.ts";
 import { type JournalReply, type UsageRow, usageRowOf } from "../account/usage-row.ts";
-import type { AccountId, KeyId } from "../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import { keyRecordOf, type RecordOf, recordOf } from "./changes/record.ts";
 import { type Question, statement, type Value } from "./questions.ts";
 import { type Column, type ColumnsOf, columnTypes, type TableName, tables } from "./tables.ts";
@@ -60,7 +63,8 @@ export abstract class StoreRecords<At extends When>
     AccessLinkRecords,
     IdentityRecords,
     OperatorTokenRecords,
-    DeviceCodeRecords
+    DeviceCodeRecords,
+    MailRecords
 {
   readonly #ask: Ask;
 
@@ -237,6 +241,23 @@ export abstract class StoreRecords<At extends When>
     return this.#count("device_codes", {});
   }
 
+  mail(once: string, locked = false): Answer<At, Mail | null> {
+    return after(this.all("mails", { once }, { order: "mails.once", locked }), ([mail = null]) => mail);
+  }
+
+  dueMails(by: Ms, limit: number, locked = false): Answer<At, readonly Mail[]> {
+    const isDue = ["due_at <= ?::text::bigint", String(by)] as const;
+    return this.all("mails", {}, { and: isDue, order: "mails.due_at", limit, locked });
+  }
+
+  mailsOfKind(kind: string): Answer<At, readonly Mail[]> {
+    return this.all("mails", { kind }, { order: "mails.once" });
+  }
+
+  mailCounts(since: Ms): Answer<At, MailCounts> {
+    return after(this.ask<MailCounts>(mailCounts, since), ([counts]) => counts!);
+  }
+
   oldestDeviceCode(): Answer<At, DeviceCode | null> {
     const first = this.all("device_codes", {}, { order: "device_codes.expires_at", limit: 1 });
     return after(first, ([code = null]) => code);
@@ -299,6 +320,12 @@ const operators = statement(
 const owner = statement(
   "owner of entry",
   "SELECT account_id::float8 AS account FROM journal WHERE billing_key = $1::text",
+);
+const mailCounts = statement(
+  "count mails",
+  `SELECT (SELECT count(*) FROM mails WHERE due_at IS NOT NULL)::float8 AS waiting,
+     (SELECT count(*) FROM mails WHERE due_at IS NULL AND problem IS NOT NULL AND sent_at > $1::text::bigint)::float8 AS "givenUp",
+     (SELECT max(problem) FROM mails WHERE due_at IS NOT NULL OR (problem IS NOT NULL AND sent_at > $1::text::bigint)) AS problem`,
 );
 const replies = `SELECT journal.at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
     input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,

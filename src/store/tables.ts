@@ -122,6 +122,15 @@ export const tables = {
       cost_center: orNull(text),
       /** A team's, whose name is in the place of an e-mail address. */
       team: orNull(column("mark")),
+      /** Where its mail goes: confirmed, or an operator's word; null: nowhere. */
+      mail_address: orNull(text),
+      /** Its person's, as BCP 47 has it. */
+      language: orNull(text),
+      /** What mail it wants of that which is not essential; null: the usual. */
+      mail_kinds: orNull(column("list")),
+      /** Its credit after it was last bought or given; null: that was before this was kept. */
+      credit_after_purchase: orNull(whole),
+      purchased_at: orNull(whole),
     },
     key: ["id"],
     unique: { accounts_by_key: "key_hash", accounts_by_email: "email" },
@@ -418,6 +427,34 @@ export const tables = {
     },
     key: ["id"],
     unique: { operator_tokens_by_token: "token_hash" },
+  },
+  /** Mails that are to be sent, and those that were: as long as the same must not be sent again. */
+  mails: {
+    columns: {
+      /** What it tells of, and of whom: there is no second one. */
+      once: column("exact"),
+      kind: text,
+      /** Whose mail address it goes to; null: to `address`. */
+      account_id: orNull(whole),
+      address: orNull(text),
+      /** JSON: what its template says. Empty once it was sent. */
+      details: text,
+      created_at: whole,
+      /** When it is tried next: who sends it puts this off meanwhile. Null: it was sent, or given up. */
+      due_at: orNull(whole),
+      tries: small,
+      /** Or given up. */
+      sent_at: orNull(whole),
+      /** Why the last try failed. */
+      problem: orNull(text),
+      kept_until: whole,
+    },
+    key: ["once"],
+    indexes: {
+      mails_by_due: ["due_at", "problem"],
+      mails_by_account: ["account_id"],
+      mails_by_end: ["kept_until"],
+    },
   },
   /** Whom an identity provider calls so. */
   identities: {

@@ -194,6 +194,7 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
     "5 balance tokens: reference invoice-1",
   ],
   [["accounts", "update", "ann@x.org", "--cost-center", "R&D"], "account.cost_center", '"R&D"'],
+  [["accounts", "address", "ann@x.org", "ann@mail.example"], "account.address", "another one"],
   [["accounts", "password", "ann@x.org", "--password", "battery staple"], "account.password", ""],
   [["accounts", "password", "ann@x.org", "--link"], "account.password_link", "link 1"],
   [
@@ -299,7 +300,7 @@ describe.each(["running", "stopped"])("on a %s server", (state) => {
       ...["tokens create", "tokens revoke"], // in acceptance/operators-api.test.ts
       "reload", // below
       ...["config edit", "config undo"], // in acceptance/config.test.ts
-      "webhooks test", // changes nothing, and has no audit line
+      ...["webhooks test", "mail test"], // changes nothing, and has no audit line
     ];
     const verbs = (await allVerbs()).flatMap(([, of]) => of);
     const untried = verbs.filter(

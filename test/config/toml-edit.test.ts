@@ -161,7 +161,6 @@ test.each(changes)("%j is told without secrets", (asked, words) => {
 });
 
 const refused = [
-  ["nodes.gpu.1.url=http://evil.example.org", "nodes: another url needs api_key again, since the key would go there"],
   ["nodes.gpu.1.api_key_env=STRIPE_KEY", "nodes: api_key_env is set on the server's machine alone"],
   ['nodes.gpu.1.command=["sh"]', "nodes: command is set on the server's machine alone"],
   ['catalog.file="/etc/passwd"', "catalog: file is set on the server's machine alone"],
@@ -177,6 +176,14 @@ const refused = [
 ] as const;
 test.each(refused)("from a browser or by a token, %s is refused without its value", (set, words) => {
   expect(() => changedFile(shop, { set: [set] }, true)).toThrow(words);
+});
+
+test("from a browser or by a token, a key does not go to another address unseen", () => {
+  const faultsOf = (...set: string[]) => changedFile(shop, { set }, true).faults.map(({ path }) => path.join("."));
+  const evil = "nodes.gpu.1.url=http://evil.example.org";
+  expect(faultsOf(evil)).toEqual(["nodes.0.api_key"]);
+  expect(faultsOf("nodes.gpu.1.slots=2", evil)).toEqual(["nodes.0.api_key"]);
+  expect(faultsOf(evil, "nodes.gpu.1.api_key=sk-own")).toEqual([]);
 });
 
 test("whoever is on the machine may change all of it", () => {

@@ -1,6 +1,8 @@
 // What browsers load first is small, and the page names nothing that is not there.
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { assets } from "../../src/console/assets.ts";
+import { Pages } from "../../src/console/pages.ts";
 import { columnsOf, roundUp } from "../../src/console/web/usage-columns.ts";
 import { python } from "../../src/console/web/pages/playground/python-literal.ts";
 
@@ -19,9 +21,7 @@ describe("the console's files", () => {
     const page = new TextDecoder().decode(files.get("/index.html")?.bytes);
     const named = [...page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, path = ""]) => path);
     const fonts = [...files.keys()].filter((path) => /\.woff2$|\/texts-en-people-/.test(path));
-    const overview = [...files.keys()].filter((path) => /\/chunk-overview-|\/overview-/.test(path));
-    expect(overview).toHaveLength(1);
-    const paths = new Set(["/index.html", ...named, ...fonts, ...overview, ...imports(named), ...imports(overview)]);
+    const paths = new Set(["/index.html", ...named, ...fonts, ...imports(named)]);
     for (const path of paths) expect(files.has(path), path).toBe(true);
     const total = [...paths].reduce((sum, path) => sum + (files.get(path)?.brotli.length ?? 0), 0);
     console.log(`first load: ${total} bytes in ${paths.size} files`);
@@ -38,6 +38,20 @@ describe("the console's files", () => {
     }
   });
 
+  test("the page's own reply names the scripts of its address, whichever page of the console it is", async () => {
+    const pages = new Pages(() => {}, assets);
+    const source = await Bun.file(join(import.meta.dir, "../../src/console/web/pages.ts")).text();
+    const paths = [...source.matchAll(/page\(\s*"(\/[^"]*)"/g)].map(([, path = ""]) => path);
+    expect(paths.length).toBeGreaterThan(18);
+    for (const path of paths) {
+      const named = async (signedIn: boolean) =>
+        (await pages.page(new Request(`http://x${path}`), signedIn)).headers.get("link") ?? "";
+      const wanted = path === "/" ? "</console/api/overview>; rel=preload" : "rel=modulepreload";
+      expect([path, (await named(true)).includes(wanted)]).toEqual([path, true]);
+      expect(await named(false)).toBe("</console/api/session>; rel=preload; as=fetch; crossorigin=anonymous");
+    }
+  });
+
   test("nothing is inline in the page, and no file names another server", async () => {
     const files = await assets();
     const page = new TextDecoder().decode(files.get("/index.html")?.bytes);
@@ -50,7 +64,7 @@ describe("the console's files", () => {
 
   test("every file but the page has its content's hash in its name and three forms of the same bytes", async () => {
     for (const [path, file] of await assets()) {
-      expect(file.immutable, path).toBe(path !== "/index.html");
+      expect(file.immutable, path).toBe(!["/index.html", "/preloads.txt"].includes(path));
       if (file.immutable) expect(path).toMatch(/^\/assets\/[\w-]+-[0-9a-z]{8}\.(?:js|json|css|svg|woff2)$/);
       expect(Bun.gunzipSync(new Uint8Array(file.gzip))).toEqual(new Uint8Array(file.bytes));
     }

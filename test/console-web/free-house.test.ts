@@ -115,7 +115,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       await visit.goTo("/operator/nodes", "Nodes");
       const card = page.getByRole("article", { name: "gpu-2" });
       await card.getByText("Lists tiny-chat, none of yours.").waitFor();
-      expect(await card.locator(".badge.warn").textContent()).toBe("unclear");
+      expect(await card.locator(".badge.warn").textContent()).toBe("Unclear");
 
       // One clock in a row and in the dialog that it opens.
       await visit.goTo("/operator/log", "Request log");

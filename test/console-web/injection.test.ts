@@ -276,6 +276,7 @@ const session: Session = {
   },
   sign_up: true,
   passwords: true,
+  mail: true,
   provider: payloads.join(" "),
   version: payloads.join(" "),
   base_url: payloads.join(" "),
@@ -522,6 +523,7 @@ const operatorAccount: OperatorAccount = {
   ...accountRow(payloads.join(" "), 0),
   key_created_at: time,
   has_password: true,
+  mail_address: payloads[0]!,
   providers: [...payloads],
   numbers,
 };
@@ -603,7 +605,7 @@ const activity: ActivityPage = {
 };
 
 const totals: OperatorTotals = {
-  alerts: payloads.map((text) => ({ kind: "node", text, path: "/operator/nodes" })),
+  alerts: payloads.map((text) => ({ kind: "node", about: "", text, path: "/operator/nodes" })),
   accounts: 1,
   requests_in_flight: 0,
   reserved_tokens: 0,

@@ -141,9 +141,12 @@ describe.skipIf(withoutBrowser)("Ctrl-K", () => {
     await expectEventually(() => page.getByLabel("Model", { exact: true }).inputValue(), "core-3");
   });
 
-  test("drains a node when that is confirmed, and resumes it at once", async () => {
+  test("drains a node at once, takes that back by a message, and resumes it", async () => {
     await go("drain scripted", "Drain scripted");
-    await page.getByRole("dialog", { name: "Drain scripted?" }).getByRole("button", { name: "Drain" }).click();
+    await page.getByText(/^Drained since/).waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText(/^Drained since/).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Drain" }).click();
     await page.getByText(/^Drained since/).waitFor();
     await page.waitForURL(/\/operator\/nodes$/);
     await go("overview", "Overview");

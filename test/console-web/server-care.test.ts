@@ -99,8 +99,8 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       await page.getByLabel("url", { exact: true }).fill("http://127.0.0.1:9");
       await page.getByText("More settings").click();
       await page.getByLabel("api_key", { exact: true }).fill("sk-of-the-spare");
-      await page.getByLabel("models", { exact: true }).fill('{ "core-3" = "m" }');
-      await page.keyboard.press("Enter");
+      await page.getByLabel("models", { exact: true }).fill("core-3 = m");
+      await page.getByRole("button", { name: "Review the change" }).press("Enter");
       const lines = page.getByLabel("Changed lines of the file");
       await lines.getByText('+ name = "spare"').waitFor();
       expect(await lines.textContent()).toContain('+ api_key = "…"');
@@ -110,22 +110,40 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       await page.getByRole("button", { name: "Edit nodes spare" }).waitFor();
       expect(await readFile(file, "utf8")).toContain('api_key = "sk-of-the-spare"\nmodels = { core-3 = "m" }\n');
 
-      // Somebody else was here while the form was open.
+      // What is wrong is said at each field, and the first one has the focus.
       await page.getByRole("button", { name: "Edit nodes spare" }).press("Enter");
       expect(await page.content()).not.toContain("sk-of-the-spare");
       await page.getByText("More settings").click();
       await page.getByLabel("slots", { exact: true }).fill("0");
+      await page.getByLabel("start_timeout_seconds", { exact: true }).fill("soon");
+      await page.getByLabel("url", { exact: true }).fill("nowhere");
+      await page.getByRole("button", { name: "Review the change" }).click();
+      await page.getByRole("alert").getByText("4 values are wrong: see the marked fields.").waitFor();
+      const url = page.getByLabel("url", { exact: true });
+      await page.locator('input:focus[aria-invalid="true"]').waitFor();
+      for (const [key, wrong] of [
+        ["url", "must be an http:// or https:// address without user, query and fragment"],
+        ["api_key", "must be given again where the url changes, since it would go there"],
+        ["slots", 'must be a whole number from 1 to 100000, or "auto", is 0'],
+        ["start_timeout_seconds", "must be a number of seconds from 1 to 86400"],
+      ] as const) {
+        const field = page.getByLabel(key, { exact: true });
+        expect(await field.getAttribute("aria-invalid")).toBe("true");
+        const about = page.locator(`[id="${await field.getAttribute("aria-describedby")}"]`);
+        expect(await about.textContent()).toContain(wrong);
+      }
+      await url.fill("http://127.0.0.1:9");
+      expect(await url.getAttribute("aria-invalid")).toBeNull();
+      await page.getByLabel("api_key", { exact: true }).fill("sk-of-the-spare");
+      await page.getByLabel("start_timeout_seconds", { exact: true }).fill("");
+
+      // Somebody else was here while the form was open.
+      await page.getByLabel("slots", { exact: true }).fill("auto");
       await stack.gateway.cli("config", "edit", "--set", "nodes.spare.priority_scheduling=true");
       await page.getByRole("button", { name: "Review the change" }).click();
-      await page
-        .getByRole("alert")
-        .getByText(/is another one than you saw: command line .* changed it/)
-        .waitFor();
-      await page.getByRole("button", { name: "Read the file again" }).click();
-      await page.getByRole("alert").getByText('must be a whole number from 1 to 100000, or "auto", is 0').waitFor();
-      await page.getByRole("button", { name: "Cancel" }).click();
-      await page.getByLabel("slots", { exact: true }).fill("auto");
-      await page.getByRole("button", { name: "Review the change" }).click();
+      const conflict = page.getByRole("dialog", { name: "Somebody else changed the file" });
+      await conflict.getByText(/^command line .*nodes.spare.priority_scheduling from nothing to true/).waitFor();
+      await conflict.getByRole("button", { name: "Apply mine on top" }).click();
       await lines.getByText('+ slots = "auto"').waitFor();
       await page.getByRole("button", { name: "Apply" }).click();
       await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -139,6 +157,60 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       expect(await readFile(file, "utf8")).toBe(before);
       await expectAudited("server.config", "nodes.spare.slots from nothing to");
       expect(head.problems.splice(0).filter((problem) => !/status of 4(?:00|09)/.test(problem))).toEqual([]);
+    },
+    timeLimit,
+  );
+
+  test(
+    "two operators at once: who comes second sees what the first did, and takes it or puts theirs on top",
+    async () => {
+      const file = join(stack.gateway.folder, "tollgate.toml");
+      const before = await readFile(file, "utf8");
+      await stack.gateway.cli("accounts", "create", "second@example.com", "--password", password, "--operator");
+      await using second = await Visit.open(browser, stack.gateway.url);
+      await second.signIn("second@example.com", password);
+      const wish = async ({ page }: Visit, requests: string, tokens: string): Promise<void> => {
+        await page.getByRole("button", { name: "Edit limits" }).click();
+        await page.getByText("More settings").click();
+        await page.getByLabel("embedding_requests_per_minute", { exact: true }).fill(requests);
+        await page.getByLabel("default_output_tokens", { exact: true }).fill(tokens);
+      };
+      for (const visit of [head, second]) await visit.goTo("/operator/config?table=others", "Configuration");
+      await wish(head, "20", "2000");
+      await wish(second, "30", "3000");
+      const review = async ({ page }: Visit) => page.getByRole("button", { name: "Review the change" }).click();
+      const apply = async ({ page }: Visit) => {
+        await page.getByRole("button", { name: "Apply", exact: true }).click();
+        await page.getByRole("dialog").waitFor({ state: "detached" });
+      };
+      await review(head);
+      await page.getByLabel("Changed lines of the file").waitFor();
+      await review(second); // both see what would change
+      await second.page.getByLabel("Changed lines of the file").waitFor();
+      await apply(head);
+
+      await second.page.getByRole("button", { name: "Apply", exact: true }).click();
+      const conflict = second.page.getByRole("dialog", { name: "Somebody else changed the file" });
+      await conflict.getByText(`${operator}, now: limits.`).waitFor();
+      await conflict.getByText("default_output_tokens: theirs is 2000, yours is 3000.").waitFor();
+      expect(await readFile(file, "utf8")).toContain("embedding_requests_per_minute = 20\n");
+      await conflict.getByRole("button", { name: "Take theirs" }).click();
+      await expectEventually(
+        () => second.page.getByLabel("default_output_tokens", { exact: true }).inputValue(),
+        "2000",
+      );
+
+      await second.page.getByLabel("default_output_tokens", { exact: true }).fill("3000");
+      await writeFile(file, `# by hand\n${await readFile(file, "utf8")}`);
+      await review(second);
+      await conflict.getByText("The file was edited by hand since this page read it.").waitFor();
+      await conflict.getByRole("button", { name: "Apply mine on top" }).click();
+      await apply(second);
+      const after = await readFile(file, "utf8");
+      expect([after.startsWith("# by hand\n"), after.includes("default_output_tokens = 3000\n")]).toEqual([true, true]);
+      expect(second.problemsBut(/status of 409/)).toEqual([]);
+      await writeFile(file, before);
+      await stack.gateway.reload();
     },
     timeLimit,
   );

@@ -125,6 +125,7 @@ export class ConsoleSite {
         erasedInWords: "e-mail",
         backup: () => Promise.reject(new Error("the console makes its own")),
         fleet: this.#fleet(),
+        mail: null,
       },
       usage,
       activity: {

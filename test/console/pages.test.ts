@@ -17,6 +17,7 @@ const site = new ConsoleSite({
     Promise.resolve(
       new Map([
         ["/index.html", asset("page", false)],
+        ["/preloads.txt", asset("/usage /assets/usage-1.js", false)],
         ["/assets/main-1.js", asset("main", true)],
       ]),
     ),

@@ -20,6 +20,7 @@ const down = { name: "gpu-1", url: "http://gpu-1/v1", health: "down", problem: "
 const calm: Omit<Parts, "accounting"> = {
   nodes: () => [],
   modelsDown: () => [],
+  mails: async () => null,
   requestLog: { nearLimit: async () => [] },
   catalog: embeddedCatalog(),
   backups: { freeBytes: () => diskLowBytes, schedule: { everyMs: dayMs, keep: 3 }, list: () => [] },

@@ -277,6 +277,8 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
         return collector.spans.length > 0;
       },
       managedSettings: async () => (await site.fetch("/managed/settings")).status,
+      mail: async () =>
+        (await run(["mail", "test", "ann@x.org", "--data", site.data])).stderr.includes("no mail is sent"),
       webhooks: async () => (await run(["webhooks", "test", "ops", "--data", site.data])).code,
       usageKeepDays: async (now: boolean) => {
         if (now) await eventually("old lines are sums", async () => folded() > 0, 60_000);
@@ -328,6 +330,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       telemetry: false,
       managedSettings: 404,
       webhooks: 1,
+      mail: true,
       usageKeepDays: false,
       failedKeepDays: true,
       backups: false,
@@ -383,6 +386,9 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       [[webhooks]]
       name = "ops"
       url = "${receiver.url}"
+      [mail]
+      smtp = "smtp://127.0.0.1:9"
+      from = "tollgate@example.com"
       [notices]
       low_balance_tokens = 300000
       [retention]
@@ -413,6 +419,7 @@ describe.each(longForm ? [1, 2] : [2])("with %i threads", (threads) => {
       telemetry: true,
       managedSettings: 200,
       webhooks: 0,
+      mail: false,
       usageKeepDays: true,
       failedKeepDays: false,
       backups: true,

@@ -179,6 +179,19 @@ const token = {
   expiresAt: null,
   revokedAt: null,
 } as const;
+const mail = {
+  once: "limit 1",
+  kind: "limits",
+  account: 1,
+  address: null,
+  details: "{}",
+  createdAt: at,
+  dueAt: at,
+  tries: 0,
+  sentAt: null,
+  problem: null,
+  keptUntil: at + 50,
+} as const;
 const entry = { id: 1, at, operator: theServer, address: "", action: "account.plan", subject: 1, detail: "d" } as const;
 
 /** At least one of each kind; each changes something where those before it were made. */
@@ -294,6 +307,20 @@ const changes: { readonly [Kind in AccountChange["change"]]: readonly Extract<Ac
   end_device_code: [{ change: "end_device_code", deviceHash: hash(35) }],
   operator_token: [{ change: "operator_token", token }],
   revoke_operator_token: [{ change: "revoke_operator_token", id: token.id, at: at + 9 }],
+  mail_address: [{ change: "mail_address", account: 1, address: "ann@x.example" }],
+  mail_kinds: [{ change: "mail_kinds", account: 1, kinds: ["limits"] }],
+  language: [{ change: "language", account: 1, language: "de" }],
+  purchased: [{ change: "purchased", account: 1, credit: 12, at: at + 9 }],
+  mail: ["limit 1", "limit 2", "limit 3"].map((once, n) => ({
+    change: "mail",
+    mail: { ...mail, once, keptUntil: at + 50 + n },
+  })),
+  mail_state: [
+    { change: "mail_state", mail: { ...mail, details: "", dueAt: at + 9, tries: 1, problem: "451 not now" } },
+    { change: "mail_state", mail: { ...mail, details: "", dueAt: null, tries: 2, sentAt: at + 10, problem: null } },
+  ],
+  forget_mail: [{ change: "forget_mail", once: "limit 2" }],
+  forget_mails: [{ change: "forget_mails", before: at + 52 }],
   audit: [
     { change: "audit", entry },
     { change: "audit", entry: { ...entry, id: 2, operator: 1, address: "::1", subject: theServer } },
@@ -405,6 +432,6 @@ for (const store of [sqlite(), postgres()]) {
 test("what an erasure removes is said in words", () => {
   const said = Object.values(erasure).flatMap((rule) => (rule === null ? [] : [rule.what]));
   expect(said.join(", ")).toBe(
-    "e-mail, key, password, names of keys, teams, end users, links, identities, sessions, notes, addresses, tags of requests",
+    "e-mail and mail address, key, password, names of keys, teams, end users, links, identities, sessions, notes, addresses, mails, tags of requests",
   );
 });

@@ -416,4 +416,29 @@ export const releasedLedgers: readonly string[] = [
   ALTER TABLE access_links ADD COLUMN tokens_per_day INTEGER;
   ALTER TABLE access_links ADD COLUMN tokens_per_month INTEGER;
   `,
+  // Mail.
+  `
+  ALTER TABLE accounts ADD COLUMN mail_address TEXT;
+  ALTER TABLE accounts ADD COLUMN language TEXT;
+  ALTER TABLE accounts ADD COLUMN mail_kinds TEXT;
+  ALTER TABLE accounts ADD COLUMN credit_after_purchase INTEGER;
+  ALTER TABLE accounts ADD COLUMN purchased_at INTEGER;
+  CREATE TABLE mails (
+    once TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    account_id INTEGER,
+    address TEXT,
+    details TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    due_at INTEGER,
+    tries INTEGER NOT NULL,
+    sent_at INTEGER,
+    problem TEXT,
+    kept_until INTEGER NOT NULL,
+    PRIMARY KEY (once)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX mails_by_due ON mails (due_at, problem);
+  CREATE INDEX mails_by_account ON mails (account_id);
+  CREATE INDEX mails_by_end ON mails (kept_until);
+  `,
 ];

@@ -92,6 +92,7 @@ const rows: Readonly<Record<string, (key: string) => readonly (readonly unknown[
     [new Uint8Array(32).fill(10), new Uint8Array(32).fill(11), "Claude Code", "laptop", "127.0.0.1", at, null],
   ],
   team_members: () => [[2, 1, "admin", 5_000, null, at]],
+  mails: () => [["limit 1", "limits", 1, null, "{}", at, at + 9, 1, null, "451 not now", at + 99]],
   identities: () => [["https://login.example.com", "ada-1", 1, at]],
 };
 /** Tables that have their row from the start. */

@@ -211,7 +211,7 @@ export class Accounts {
     const key = mintApiKey();
     const ofKey = { keyHash: hashApiKey(key), keyEnding: endingOf(key), passwordHash: passwordHash ?? null };
     draft.changes.push({ change: "create", account: id, email, plan: planId, ...ofKey, operator, team, at });
-    if (credit > 0) this.#buy(id, credit, `opening:${id}`);
+    if (credit > 0) this.#buy(id, 0, credit, `opening:${id}`);
     return { id, email, plan: planId, api_key: key };
   }
 
@@ -331,11 +331,11 @@ export class Accounts {
     checkAmount(tokens);
     // On disk, all ill-formed texts of one length are the same.
     if (!billingKey.isWellFormed()) throw new AccountError("a reference must be well-formed text");
-    await this.#existing(id);
+    const before = (await this.#existing(id)).credit;
     const { records, draft } = this.#parts;
     const isKnown = draft.entries.some((entry) => entry.billingKey === billingKey);
     if (isKnown || (await records.ownerOfEntry(billingKey)) !== null) return { credited: false };
-    this.#buy(id, tokens, billingKey);
+    this.#buy(id, before + draft.creditOf(id), tokens, billingKey);
     return { credited: true };
   }
 
@@ -430,10 +430,12 @@ export class Accounts {
     };
   }
 
-  #buy(account: AccountId, tokens: number, billingKey: string): void {
+  /** `before`: the credit that there is. */
+  #buy(account: AccountId, before: number, tokens: number, billingKey: string): void {
     const { draft, now: at } = this.#parts;
     const never = { period: 0, used: 0, reply: null } as const;
     draft.entries.push({ billingKey, kind: "credit", account, key: defaultKey, at, creditDelta: tokens, ...never });
+    draft.changes.push({ change: "purchased", account, credit: before + tokens, at });
   }
 
   /** Such names are reserved, but older accounts may have one. */
@@ -479,8 +481,10 @@ export const isErased = ({ email, disabledAt, passwordHash }: AccountRecord): bo
 const emailShape =
   /^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 
+export const isEmail = (email: string): boolean => email.length <= emailMaxLength && emailShape.test(email);
+
 /** Of new accounts; those from before keep what they have. */
-function checkEmail(email: string): void {
+export function checkEmail(email: string): void {
   const shown = JSON.stringify(email.slice(0, emailMaxLength));
   if (/[^\x21-\x7e]/.test(email)) {
     throw new AccountError(
@@ -488,7 +492,7 @@ function checkEmail(email: string): void {
         "the xn-- form of a domain with other letters",
     );
   }
-  if (email.length > emailMaxLength || !emailShape.test(email)) {
+  if (!isEmail(email)) {
     throw new AccountError(`${shown} is not an e-mail address`);
   }
   if (erasedName.test(email)) throw new AccountError(`${email} is a name of deleted accounts`);

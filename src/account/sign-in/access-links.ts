@@ -31,11 +31,8 @@ export class AccessLinks {
   }
 
   /** A new link and its token, which is shown this once; one for a password takes the place of the account's others. */
-  async make(link: NewAccessLink): Promise<MadeLink> {
+  async make(link: NewAccessLink, token = randomToken()): Promise<MadeLink> {
     const { records, draft, now } = this.#parts;
-    const token = crypto
-      .getRandomValues(new Uint8Array(accessTokenBytes))
-      .toBase64({ alphabet: "base64url", omitPadding: true });
     const id = await records.nextLinkId();
     const made: AccessLink = { ...link, id, tokenHash: hashToken(token), createdAt: now, usedAt: null };
     draft.changes.push({ change: "link", link: made, forgetBefore: this.#forgot ? null : now - linkKeptMs });
@@ -93,6 +90,9 @@ export const invitationInWords = ({ id, email, plan, credit }: Pick<AccessLink, 
 /** Where a link leads. What is behind the `#` is not sent to servers, so that it is in no log on the way. */
 export const pathOf = ({ link, token }: MadeLink): string =>
   `${link.kind === "invitation" ? "/join" : "/set-password"}#${token}`;
+
+const randomToken = (): string =>
+  crypto.getRandomValues(new Uint8Array(accessTokenBytes)).toBase64({ alphabet: "base64url", omitPadding: true });
 
 /** base64url of 32 bytes. */
 const isToken = (token: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(token);

@@ -37,6 +37,8 @@ export const OperatorAccount = Type.Object({
   ...AccountRow.properties,
   key_created_at: time(),
   has_password: Type.Boolean(),
+  /** Where its mail goes; null: nowhere. */
+  mail_address: nullable(Type.String()),
   /** Issuers of the identity providers that the account is connected with. */
   providers: Type.Array(Type.String()),
   numbers: AccountNumbers,
@@ -90,7 +92,13 @@ export const NewInvitation = Type.Object(
 );
 
 /** `path` is below the console's address; it is shown only once. */
-export const NewLink = Type.Object({ id: count(), path: Type.String(), expires_at: time() });
+export const NewLink = Type.Object({
+  id: count(),
+  path: Type.String(),
+  expires_at: time(),
+  /** It is on its way by e-mail, too. */
+  mailed: Type.Boolean(),
+});
 export type NewLink = Static<typeof NewLink>;
 
 /** The unused ones, newest first, at most 200. */

@@ -16,6 +16,7 @@ import * as activity from "./activity.ts";
 import * as batches from "./batches.ts";
 import * as conversations from "./conversations.ts";
 import * as keys from "./keys.ts";
+import * as mail from "./mail.ts";
 import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
 import * as overview from "./overview.ts";
@@ -57,6 +58,19 @@ export const routes = {
   "POST /link": { access: "public", body: signIn.LinkToken, reply: signIn.LinkShown },
   // works once; 400 as above
   "POST /link/use": { access: "public", body: signIn.LinkUse, reply: signIn.Entered },
+  // whether there is such an account, or not; 404 where no mail is sent, 429
+  "POST /forgotten": { access: "public", body: mail.Forgotten, reply: shapes.Done },
+  // the token of a mail is enough; 400 it is none of ours
+  "POST /mail/unsubscribe": { access: "public", body: mail.MailToken, reply: mail.Unsubscribed },
+
+  "GET /mail": { access: "account", reply: mail.MailState },
+  // a mail asks whether the address is the account's; 401 wrong proof, 404 where no mail is sent
+  "POST /mail/address": { access: "account", body: mail.MailAddress, reply: shapes.Done },
+  // 400 expired, replaced, or another account's
+  "POST /mail/confirm": { access: "account", body: mail.MailToken, reply: mail.Confirmed },
+  "POST /mail/kinds": { access: "account", body: mail.MailKinds, reply: shapes.Done },
+  // of mail; browsers keep their own
+  "POST /language": { access: "account", body: mail.ChosenLanguage, reply: shapes.Done },
 
   // ends the other sessions; 401 wrong old password
   "POST /password": { access: "account", body: account.PasswordChange, reply: shapes.Done },
@@ -155,6 +169,11 @@ export const routes = {
   "POST /operator/accounts/:id/plan": {
     access: "operator",
     body: accounts.PlanChange,
+    reply: accounts.OperatorAccount,
+  },
+  "POST /operator/accounts/:id/address": {
+    access: "operator",
+    body: mail.OperatorMailAddress,
     reply: accounts.OperatorAccount,
   },
   "POST /operator/accounts/:id/credit": {

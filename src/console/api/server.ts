@@ -6,7 +6,9 @@ export { ConfigEdit, ConfigEdited, ConfigShown, type ConfigTable, ConfigUndo } f
 
 /** Something that an operator should look at, in a sentence, and the page of the console that shows more. */
 export const OperatorAlert = Type.Object({
-  kind: oneOf(["ledger", "node", "model", "disk", "backup", "certificate", "account"]),
+  kind: oneOf(["ledger", "node", "model", "disk", "backup", "certificate", "account", "mail"]),
+  /** What it is about, of its kind: the same as long as it lasts. */
+  about: Type.String(),
   text: Type.String(),
   path: Type.String(),
 });

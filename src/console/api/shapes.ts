@@ -56,10 +56,15 @@ export const ApiError = Type.Object({
     message: Type.String(),
     /** With too_many_attempts and busy: when to try again; also in the retry-after header. */
     retry_seconds: Type.Optional(count()),
+    /** Of the configuration file: each value that is wrong; `problem` follows its path. */
+    faults: Type.Optional(
+      Type.Array(Type.Object({ path: Type.Array(Type.Union([Type.String(), Type.Number()])), problem: Type.String() })),
+    ),
   }),
 });
 export type ApiError = Static<typeof ApiError>;
 
+export type Faults = NonNullable<ApiError["error"]["faults"]>;
 export type ApiErrorCode = ApiError["error"]["code"];
 
 export const Done = Type.Object({ done: Type.Literal(true) });

@@ -20,6 +20,8 @@ export const Session = Type.Object({
   ),
   sign_up: Type.Boolean(),
   passwords: Type.Boolean(),
+  /** Whether it sends mail: a forgotten password has a way back. */
+  mail: Type.Boolean(),
   /** The name of the identity provider that people may sign in with. */
   provider: nullable(Type.String()),
   version: Type.String(),

@@ -52,7 +52,7 @@ export const NewMember = Type.Object(
   },
   closed,
 );
-export const MemberLink = Type.Object({ path: Type.String(), expires_at: time() });
+export const MemberLink = Type.Object({ path: Type.String(), expires_at: time(), mailed: Type.Boolean() });
 
 /** An absent term stays as it is; null lifts a limit. */
 export const MemberChange = Type.Object(

@@ -5,6 +5,7 @@ import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { knownBrowserCookie, knownBrowserText } from "../signed-in.ts";
 import { withoutPasswords } from "./entering.ts";
+import { mailRoutes } from "./mail-routes.ts";
 import { OwnPasswordTries } from "./own-password-tries.ts";
 import { ownDeletionRoutes } from "./own-deletion-routes.ts";
 import { type CallOf, done, fail, isFailure, type Route, route, WithCookies } from "./route.ts";
@@ -21,6 +22,7 @@ export function accountRoutes(parts: ConsoleParts): Route[] {
     ),
 
     ...ownDeletionRoutes(parts, passwordTries),
+    ...mailRoutes(parts, passwordTries),
 
     route("GET /sessions", async ({ visitor: { account, session } }) => {
       const open = await office.read(({ sessions }) => sessions.list(account.id));

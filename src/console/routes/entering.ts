@@ -3,6 +3,7 @@ import type { Unit } from "../../account/office.ts";
 import { isFreeOfCharge, ratesOf } from "../../account/money/price.ts";
 import { RecentTries } from "../../account/sign-in/recent-tries.ts";
 import type { AccountRecord, AuditAction } from "../../account/records.ts";
+import { Mails } from "../../account/people/mails.ts";
 import { networkOf } from "../../account/sign-in/sign-in-tries.ts";
 import { distinctModels } from "../../core/catalog.ts";
 import { signInAddressTriesMax, signInWindowMs } from "../../core/limits.ts";
@@ -12,7 +13,10 @@ import type { ConsoleParts } from "../parts.ts";
 import { signInCookie } from "../signed-in.ts";
 import { type Call, fail, type Failure, type Visitor, WithCookies } from "./route.ts";
 
-export type PublicCall = Pick<Call<"public", unknown, unknown>, "visitor" | "address" | "isShared" | "browser">;
+export type PublicCall = Pick<
+  Call<"public", unknown, unknown>,
+  "visitor" | "address" | "isShared" | "browser" | "language"
+>;
 
 export const withoutPasswords = fail("forbidden", "Passwords are turned off on this server.");
 
@@ -23,9 +27,11 @@ export const tooManyTries = (seconds: number): Failure =>
 export async function enter(
   unit: Unit,
   { baseUrl }: Pick<ConsoleParts, "baseUrl">,
-  { visitor, address, browser }: PublicCall,
+  { visitor, address, browser, language }: PublicCall,
   account: AccountId,
 ): Promise<string> {
+  const known = await unit.accounts.record(account);
+  if (language !== null && known?.language === null) new Mails(unit.mails).setLanguage(account, language);
   const { token } = await unit.sessions.open(account, { address, browser });
   if (visitor !== null) await leave(unit, visitor);
   return signInCookie(token, baseUrl);
@@ -58,7 +64,7 @@ export async function enteredReply(
 }
 
 export async function sessionOf(
-  { office, signUp, passwordSignIn, oidc, version, samplesUrl, demo, catalog }: ConsoleParts,
+  { office, work, signUp, passwordSignIn, oidc, version, samplesUrl, demo, catalog }: ConsoleParts,
   account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator" | "passwordHash"> | null,
 ): Promise<Session> {
   const isKnown = account !== null && oidc !== null;
@@ -80,6 +86,7 @@ export async function sessionOf(
           },
     sign_up: signUp && passwordSignIn,
     passwords: passwordSignIn,
+    mail: work.mail !== null,
     provider: oidc?.name ?? null,
     version,
     base_url: samplesUrl,

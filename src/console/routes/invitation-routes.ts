@@ -9,10 +9,12 @@ export function invitationRoutes(parts: ConsoleParts): Route[] {
   const show = async (call: Call<"operator">) => ({
     invitations: await ask(parts, "operator", call, invitations, {}),
   });
-  const shown = (id: number, { link, expires_at }: Readonly<{ link: string; expires_at: string }>) => ({
+  type Made = Readonly<{ link: string; expires_at: string; mailed?: boolean }>;
+  const shown = (id: number, { link, expires_at, mailed = false }: Made) => ({
     id,
     path: link.slice(baseUrl.length),
     expires_at,
+    mailed,
   });
 
   return [

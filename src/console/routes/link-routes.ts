@@ -1,4 +1,7 @@
 // Using a link: an invitation creates an account, a password link sets a password.
+import type { Unit } from "../../account/office.ts";
+import { Mails } from "../../account/people/mails.ts";
+import type { AccessLink } from "../../account/records.ts";
 import { Teams } from "../../account/people/teams.ts";
 import type { LinkShown } from "../api/sign-in.ts";
 import type { AccountId } from "../../core/types.ts";
@@ -14,6 +17,19 @@ import {
   withoutPasswords,
 } from "./entering.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
+
+/** Who was invited by an operator has that address; a team's admin may be wrong, as who chose one may be. */
+export async function addressed(
+  { mails: mailParts }: Unit,
+  { work }: Pick<ConsoleParts, "work">,
+  account: AccountId,
+  email: string,
+  link: Pick<AccessLink, "email" | "team"> | null,
+): Promise<void> {
+  const mails = new Mails(mailParts);
+  if (link !== null && link.email !== null && link.team === null) mails.setAddress(account, email);
+  else if (work.mail !== null) await mails.ask(account, email);
+}
 
 export function linkRoutes(parts: ConsoleParts): Route[] {
   const { office, passwords, clock } = parts;
@@ -59,6 +75,7 @@ export function linkRoutes(parts: ConsoleParts): Route[] {
           const { id, api_key } = await accounts.create({ email, passwordHash, plan, credit });
           await links.use(link.id, id);
           await new Teams(unit.teams).join(link, id);
+          await addressed(unit, parts, id, email, link);
           noteOwn(unit, call, "account.create", id, `by invitation ${link.id}: plan ${plan}, credit ${credit}`);
           return admitted(unit, parts, call, id, api_key);
         }

@@ -4,6 +4,7 @@ import type { AccountRecord } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Verb } from "../../office/verb.ts";
 import {
+  address,
   changePassword,
   create,
   credit,
@@ -58,6 +59,8 @@ export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] 
     route("GET /operator/accounts/:id", ({ id }) => show(id)),
 
     route("POST /operator/accounts/:id/plan", (call) => changed(call, plan, call.body)),
+
+    route("POST /operator/accounts/:id/address", (call) => changed(call, address, call.body)),
 
     route("POST /operator/accounts/:id/credit", (call) => changed(call, credit, call.body)),
 
@@ -138,6 +141,7 @@ async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountR
     ...row,
     key_created_at: timeOf(keyCreatedAt),
     has_password: passwordHash !== null,
+    mail_address: record.mailAddress,
     providers: (await parts.office.read(({ identities }) => identities.of(id))).map(({ issuer }) => issuer),
     numbers: await numbersOf(parts, id, live.requests.openRequestsOf(id)),
   };

@@ -13,10 +13,7 @@ import { fail, type Failure, isFailure, type Route, route, type Visitor, WithCoo
 export const freshSignInMs = 10 * 60_000;
 
 export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries): Route[] {
-  const { office, passwords, clock, baseUrl } = parts;
-  const proofOf = ({ account }: Visitor): DeletionState["proof"] =>
-    parts.passwordSignIn && account.passwordHash !== null ? "password" : "sign_in";
-  const isFresh = ({ session }: Visitor): boolean => clock.wall() - session.createdAt < freshSignInMs;
+  const { office, baseUrl } = parts;
 
   return [
     route("GET /deletion", async ({ visitor }) => {
@@ -27,8 +24,8 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
       });
       return {
         way: parts.accountDeletion,
-        proof: proofOf(visitor),
-        is_fresh: isFresh(visitor),
+        proof: proofOf(parts, visitor),
+        is_fresh: isFresh(parts, visitor),
         request,
       };
     }),
@@ -38,7 +35,7 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
         return fail("forbidden", "Ask an operator of this server to delete the account.");
       const { id, email } = visitor.account;
       if (body.confirm !== email) return fail("invalid_request", `Type ${email} to delete this account.`);
-      const refused = await refusedProof(visitor, body.password ?? "");
+      const refused = await refusedProof(parts, tries, visitor, body.password ?? "");
       if (refused !== null) return refused;
       if (parts.accountDeletion === "request") {
         await office.change(async (unit) => {
@@ -57,21 +54,35 @@ export function ownDeletionRoutes(parts: ConsoleParts, tries: OwnPasswordTries):
       return new WithCookies(await sessionOf(parts, null), signOutCookie(baseUrl));
     }),
   ];
+}
 
-  /** Null: the proof is sufficient. */
-  async function refusedProof(visitor: Visitor, password: string): Promise<Failure | null> {
-    if (proofOf(visitor) === "sign_in") {
-      return isFresh(visitor)
-        ? null
-        : fail("wrong_credentials", "Sign in again first. Your last sign-in was too long ago.");
-    }
-    const turn = tries.begin(visitor);
-    if (isFailure(turn)) return turn;
-    const owner = await passwords.owner(office, visitor.account.email, password, turn);
-    if (owner?.id !== visitor.account.id) return fail("wrong_credentials", "The password is wrong.");
-    tries.succeeded(visitor);
-    // Hashing takes time: the session may have ended meanwhile.
-    const isOpen = await office.read(({ sessions }) => sessions.isOpen(visitor.session));
-    return isOpen ? null : fail("not_signed_in", "Sign in first.");
+export const proofOf = (
+  { passwordSignIn }: Pick<ConsoleParts, "passwordSignIn">,
+  { account }: Visitor,
+): DeletionState["proof"] => (passwordSignIn && account.passwordHash !== null ? "password" : "sign_in");
+
+const isFresh = ({ clock }: Pick<ConsoleParts, "clock">, { session }: Visitor): boolean =>
+  clock.wall() - session.createdAt < freshSignInMs;
+
+/** Null: it is the owner, and not a stolen session. */
+export async function refusedProof(
+  parts: ConsoleParts,
+  tries: OwnPasswordTries,
+  visitor: Visitor,
+  password: string,
+): Promise<Failure | null> {
+  const { office, passwords } = parts;
+  if (proofOf(parts, visitor) === "sign_in") {
+    return isFresh(parts, visitor)
+      ? null
+      : fail("wrong_credentials", "Sign in again first. Your last sign-in was too long ago.");
   }
+  const turn = tries.begin(visitor);
+  if (isFailure(turn)) return turn;
+  const owner = await passwords.owner(office, visitor.account.email, password, turn);
+  if (owner?.id !== visitor.account.id) return fail("wrong_credentials", "The password is wrong.");
+  tries.succeeded(visitor);
+  // Hashing takes time: the session may have ended meanwhile.
+  const isOpen = await office.read(({ sessions }) => sessions.isOpen(visitor.session));
+  return isOpen ? null : fail("not_signed_in", "Sign in first.");
 }

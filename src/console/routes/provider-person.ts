@@ -1,6 +1,7 @@
 // Finds or creates the account of a person who comes from the identity provider. An e-mail address alone never takes over
 // an account with a password or with another person at the provider: the address may have changed hands.
-import { AccountError } from "../../account/people/accounts.ts";
+import { Mails } from "../../account/people/mails.ts";
+import { AccountError, isEmail } from "../../account/people/accounts.ts";
 import { Teams } from "../../account/people/teams.ts";
 import type { Unit } from "../../account/office.ts";
 import type { AuditAction } from "../../account/records.ts";
@@ -111,7 +112,8 @@ async function create({ unit, call, person }: Arrival, plan: string, credit: num
 
 /** Applies what the provider decides at each sign-in. */
 async function follow(unit: Unit, parts: ConsoleParts, call: PublicCall, id: AccountId, person: Person): Promise<void> {
-  const { operator, plan } = (await unit.accounts.record(id))!;
+  const { operator, plan, mailAddress } = (await unit.accounts.record(id))!;
+  if (mailAddress === null && isEmail(person.email)) new Mails(unit.mails).setAddress(id, person.email);
   const note = (action: AuditAction, detail: string) => noteOwn(unit, call, action, id, detail);
   if (person.operator !== null && person.operator !== operator) {
     try {

@@ -1,6 +1,7 @@
 // Handlers for routes of the console's contract: what they get, and what they may answer.
 import type { TSchema } from "@sinclair/typebox";
 import type { AccountRecord, SessionRecord } from "../../account/records.ts";
+import type { MailLanguage } from "../../core/mail.ts";
 import {
   type Access,
   type AccessOf,
@@ -11,7 +12,7 @@ import {
   type RouteShape,
   routes,
 } from "../api/routes.ts";
-import type { ApiErrorCode, Done } from "../api/shapes.ts";
+import type { ApiErrorCode, Done, Faults } from "../api/shapes.ts";
 
 export type Visitor = Readonly<{ session: SessionRecord; account: AccountRecord }>;
 
@@ -27,12 +28,19 @@ export type Call<Of extends Access = Access, Body = unknown, Query = unknown> = 
   /** The address is a proxy's, behind which browsers are indistinguishable. */
   isShared: boolean;
   browser: string;
+  /** Of those that we speak, the one that the browser wants most; null: none. */
+  language: MailLanguage | null;
 }>;
 
 export type CallOf<Name extends RouteName> = Call<AccessOf<Name>, BodyOf<Name>, QueryOf<Name>>;
 
 /** A refused call, with a sentence for people; its code decides the status. */
-export type Failure = Readonly<{ failure: ApiErrorCode; message: string; retrySeconds?: number }>;
+export type Failure = Readonly<{
+  failure: ApiErrorCode;
+  message: string;
+  retrySeconds?: number;
+  faults?: Faults;
+}>;
 
 export class WithCookies<Reply> {
   readonly cookies: readonly string[];

@@ -9,7 +9,7 @@ import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 import { edit, show as showConfig, undo } from "../../office/verbs/config.ts";
-import { ConfigIsOther } from "../../office/config-editing.ts";
+import { ConfigIsOther, ConfigIsWrong } from "../../office/config-editing.ts";
 import { reload as reloadVerb, testWebhook } from "../../office/verbs/server.ts";
 import type { ReloadOutcome } from "../../office/reloaded.ts";
 import type { BackupOutcome } from "../server-care.ts";
@@ -85,7 +85,10 @@ export function serverCareRoutes(parts: ConsoleParts): Route[] {
 function notEdited(thrown: unknown): Failure {
   if (!isExpected(thrown)) throw thrown;
   const { message } = thrown as Error;
-  return fail(thrown instanceof ConfigIsOther ? "conflict" : "invalid_request", `${message}.`);
+  if (thrown instanceof ConfigIsOther) return fail("conflict", `${message}.`);
+  const faults =
+    thrown instanceof ConfigIsWrong ? thrown.places.map(({ path, problem }) => ({ path: [...path], problem })) : [];
+  return { ...fail("invalid_request", `${message}.`), ...(faults.length === 0 ? {} : { faults }) };
 }
 
 function reloadResult(outcome: ReloadOutcome, now: Ms): ReloadResult {

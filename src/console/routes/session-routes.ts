@@ -5,6 +5,7 @@ import { networkOf, SignInTries } from "../../account/sign-in/sign-in-tries.ts";
 import { signInWindowMs } from "../../core/limits.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { enter, leave, sessionOf, tooManyTries, withoutPasswords } from "./entering.ts";
+import { addressed } from "./link-routes.ts";
 import { fail, type Route, route, WithCookies } from "./route.ts";
 import { knownBrowserCookie, knownBrowserText, signOutCookie } from "../signed-in.ts";
 
@@ -65,8 +66,8 @@ export function sessionRoutes(parts: ConsoleParts): Route[] {
       const passwordHash = await passwords.hashNew(call.body.password, turn);
       const [created, account, cookie] = await office.change(async (unit) => {
         const made = await unit.accounts.create({ email: call.body.email, passwordHash });
-        const cookie = await enter(unit, parts, call, made.id);
-        return [made, (await unit.accounts.record(made.id))!, cookie] as const;
+        await addressed(unit, parts, made.id, made.email, null);
+        return [made, (await unit.accounts.record(made.id))!, await enter(unit, parts, call, made.id)] as const;
       });
       return signedIn(created, cookie, browsers.introduce(account, null));
     }),

@@ -104,9 +104,9 @@ function changeRoutes(parts: ConsoleParts): Route[] {
   return [
     route("POST /teams/:id/invite", (call) =>
       inTeam(call, async (team) => {
-        const { link, expires_at } = await asked(call, invite, { ...call.body, team });
+        const { link, expires_at, mailed } = await asked(call, invite, { ...call.body, team });
         const { pathname, hash } = new URL(link);
-        return { path: pathname + hash, expires_at };
+        return { path: pathname + hash, expires_at, mailed };
       }),
     ),
 

@@ -2,6 +2,7 @@
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { allOperatorPages, nameOf, type PageEntry, pageAt } from "./pages.ts";
+import { OverviewPage } from "./pages/overview.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
 import { Page } from "./parts/page.tsx";
@@ -36,6 +37,7 @@ function Content(): VNode {
     );
   }
   if (doorPaths.includes(path)) return <LazyDoor />;
+  if (mailPaths.includes(path)) return <LazyMail />;
   if (!signedIn || path === "/sign-in") return <SignInPage />;
   const page = pageAt(path);
   if (allOperatorPages.some((known) => known === page) && account.value?.operator !== true) {
@@ -50,6 +52,7 @@ function Content(): VNode {
 
 /** Of the page for those who come by a link or from an identity provider, signed in or not. */
 const doorPaths = ["/sign-in/callback", "/join", "/set-password"];
+const mailPaths = ["/forgotten", "/confirm-mail", "/unsubscribe"];
 
 /** Where to go after the sign-in: a page of this console, never another site. */
 function nextPath(query: URLSearchParams): string {
@@ -57,7 +60,8 @@ function nextPath(query: URLSearchParams): string {
   return pageAt(next) === undefined ? "/" : next;
 }
 
-const loaded = new Map<string, ComponentType>();
+/** The page where most people land comes with the first script. */
+const loaded = new Map<string, ComponentType>([["/", OverviewPage]]);
 
 type LazyProps = Readonly<{
   name: string;
@@ -68,7 +72,7 @@ type LazyProps = Readonly<{
 
 function Lazy({ name, load, meanwhile }: LazyProps): VNode {
   const resource = useResource(async () => {
-    loaded.set(name, await load());
+    if (!loaded.has(name)) loaded.set(name, await load());
   }, name);
   const Drawn = loaded.get(name);
   if (Drawn !== undefined) return <Drawn />;
@@ -89,6 +93,14 @@ const LazyDoor = (): VNode => (
   <Lazy
     name="door"
     load={async () => (await import("./pages/door-pages.tsx")).DoorPage}
+    meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
+  />
+);
+
+const LazyMail = (): VNode => (
+  <Lazy
+    name="mail"
+    load={async () => (await import("./pages/mail-pages.tsx")).MailPage}
     meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
   />
 );

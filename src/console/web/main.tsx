@@ -9,5 +9,5 @@ followLinks();
 keepFocus();
 const root = document.getElementById("app");
 if (root === null) throw new Error("index.html has no #app");
-await loadTexts("people");
-render(<App />, root);
+// No await: with one, the bundler makes many files of what every page needs.
+void loadTexts("people").then(() => render(<App />, root));

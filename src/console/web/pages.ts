@@ -112,9 +112,15 @@ export const nameOf = ({ path, name }: PageEntry): string =>
 /** Programs lead there, and no menu. */
 const devicePage = page("/device", "menu.device", "key", () => import("./pages/device.tsx"), "DevicePage");
 
+/** Lists, of which each row has a page of its own: `/operator/nodes/gpu-a`. */
+const lists = ["/operator/accounts", "/operator/nodes", "/operator/models"];
+
 /** `address`: a path, perhaps with a query. */
-export const pageAt = (address: string): PageEntry | undefined =>
-  [...accountPages, devicePage, ...allOperatorPages].find(({ path }) => path === pathOf(address.split("?", 1)[0]!));
+export function pageAt(address: string): PageEntry | undefined {
+  const path = pathOf(address.split("?", 1)[0]!);
+  const list = lists.find((list) => path.startsWith(`${list}/`)) ?? path;
+  return [...accountPages, devicePage, ...allOperatorPages].find((page) => page.path === list);
+}
 
 /** Bookmarks have addresses that pages had before. */
 const pathOf = (path: string): string => (path === "/operator/activity" ? "/operator" : path);

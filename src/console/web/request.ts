@@ -2,7 +2,7 @@
 import { consoleHeader } from "../api/console-header.ts";
 import type { LiveEvent } from "../api/live.ts";
 import type { BodyOf, QueryOf, ReplyOf, RouteName } from "../api/routes.ts";
-import type { ApiError } from "../api/shapes.ts";
+import type { ApiError, Faults } from "../api/shapes.ts";
 
 /** A path with a number in the place of `:id`. */
 type Filled<Path> = Path extends `${infer Start}/:id${infer End}` ? `${Start}/${number}${End}` : Path;
@@ -27,13 +27,14 @@ type GivenQuery<Path extends keyof Get> =
       : [query: Given<QueryOf<Get[Path]>>];
 
 /** A request that failed; `message` is a sentence for people. */
-class RequestError extends Error {
+export class RequestError extends Error {
   override readonly name = "RequestError";
   constructor(
     message: string,
     /** HTTP status, or 0 if no answer came. */
     readonly status: number,
     readonly code: ApiError["error"]["code"] | null,
+    readonly faults: Faults = [],
   ) {
     super(message);
   }
@@ -114,10 +115,13 @@ async function ask(method: string, path: string, body: object | null = null): Pr
 const json = (response: Response): Promise<unknown> => response.json().catch(() => null);
 
 function errorOf(response: Response, reply: unknown): RequestError {
-  const { code = null, message = `The server answered with status ${response.status}.` } =
-    (reply as Partial<ApiError> | null)?.error ?? {};
+  const {
+    code = null,
+    message = `The server answered with status ${response.status}.`,
+    faults,
+  } = (reply as Partial<ApiError> | null)?.error ?? {};
   if (code === "not_signed_in") onSignedOut();
-  return new RequestError(message, response.status, code);
+  return new RequestError(message, response.status, code, faults);
 }
 
 /** Of the API of models, as the signed-in account. Throws what the reply says. */

@@ -7,6 +7,17 @@ const here = (): Place => ({ path: location.pathname, query: new URLSearchParams
 
 export const place = signal<Place>(here());
 
+/** Which row of a list the address names: `gpu-a` of `/operator/nodes/gpu-a`; null: the list itself. */
+export function rowOf(list: string): string | null {
+  const { path } = place.value;
+  if (!path.startsWith(`${list}/`)) return null;
+  try {
+    return decodeURIComponent(path.slice(list.length + 1));
+  } catch {
+    return path.slice(list.length + 1);
+  }
+}
+
 let moved = false;
 /** False while the page that the browser loaded first is shown. */
 export const hasMoved = (): boolean => moved;

@@ -1,9 +1,12 @@
 // Where the texts of a language lie, and who has asked for them.
+import type { IntlMessageFormat } from "intl-messageformat";
 import { language } from "./language.ts";
 
 /** What everybody sees, and what operators alone see. */
 export type TextPart = "people" | "operators";
-export type Texts = Readonly<Record<string, string>>;
+/** As it stands in its file, or taken apart (`bundle.ts`) where it has values or elements: the parser stays on the server. */
+export type Text = string | ReturnType<IntlMessageFormat["getAst"]>;
+export type Texts = Readonly<Record<string, Text>>;
 
 declare global {
   interface Window {

@@ -11,11 +11,11 @@ import type { ComponentChildren } from "preact";
 import type operators from "../../../data/languages/en/operators.json";
 import type people from "../../../data/languages/en/people.json";
 import { language, languages } from "./language.ts";
-import { requestTexts, type TextPart } from "./text-files.ts";
+import { requestTexts, type Text, type TextPart } from "./text-files.ts";
 
 export type TextKey = keyof typeof people | keyof typeof operators;
 
-const texts = new Map<string, string>();
+const texts = new Map<string, Text>();
 const formats = new Map<string, IntlMessageFormat>();
 
 export async function loadTexts(part: TextPart): Promise<void> {
@@ -25,7 +25,7 @@ export async function loadTexts(part: TextPart): Promise<void> {
 /** The text of a key, with its values. */
 export function t(key: TextKey, values?: Readonly<Record<string, string | number>>): string {
   const text = textOf(key);
-  return values === undefined ? text : String(formatOf(key, text).format(values));
+  return typeof text === "string" ? text : String(formatOf(key, text).format(values));
 }
 
 /** A text with elements in it: `<link>so</link>` becomes what `link` makes of its content. */
@@ -36,13 +36,13 @@ export function rich(
   return formatOf(key, textOf(key)).format<ComponentChildren>(values as never) as ComponentChildren;
 }
 
-function textOf(key: string): string {
+function textOf(key: string): Text {
   const text = texts.get(key);
   if (text === undefined) throw new Error(`no text ${key} is loaded`);
   return text;
 }
 
-function formatOf(key: string, text: string): IntlMessageFormat {
+function formatOf(key: string, text: Text): IntlMessageFormat {
   let format = formats.get(key);
   if (format === undefined) formats.set(key, (format = new IntlMessageFormat(text, languages[language].numbers)));
   return format;

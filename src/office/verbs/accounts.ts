@@ -5,7 +5,8 @@ import type { Unit } from "../../account/office.ts";
 import type { AccountView } from "../../account/people/accounts.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { passwordLinkMs } from "../../core/limits.ts";
-import type { AccessLink } from "../../account/records.ts";
+import { Mails } from "../../account/people/mails.ts";
+import type { AccessLink, NewAccessLink } from "../../account/records.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
 import { orNull, password, planId, text, tokens, when, wholeNumber } from "../fields.ts";
@@ -56,7 +57,7 @@ export const create = verb({
 export const invite = verb({
   name: "accounts invite",
   summary: "Create a link that makes one account",
-  details: `The person who opens it chooses an address and a password, or signs in with the identity provider. ${whenInWords()}`,
+  details: `The person who opens it chooses an address and a password, or signs in with the identity provider. With [mail], the address also gets it by e-mail. ${whenInWords()}`,
   fields: {
     email: Type.Optional(text("The only address that may use it; without it any address may.", "EMAIL")),
     plan: Type.Optional(planId("The plan of the new account; without it the first one.")),
@@ -65,12 +66,9 @@ export const invite = verb({
   },
   scope: "people",
   problem: expiryProblem,
-  async change({ accounts, links, now }, { input: { email = null, plan: wanted, credit = 0, expires } }, work) {
-    const expiresAt = expiryOf(expires, now, invitationMs);
-    return shownInvitation(
-      work,
-      await links.make(await accounts.invitation({ email, plan: wanted, credit, expiresAt })),
-    );
+  async change(unit, { actor, input: { email = null, plan: wanted, credit = 0, expires } }, work) {
+    const expiresAt = expiryOf(expires, unit.now, invitationMs);
+    return invited(unit, work, actor, await unit.accounts.invitation({ email, plan: wanted, credit, expiresAt }));
   },
   audit: {
     action: "invitation.create",
@@ -140,6 +138,22 @@ export const costCenter = accountVerb({
     return accounts.show(id);
   },
   print: accountInWords,
+});
+
+export const address = accountVerb({
+  name: "accounts address",
+  summary: "Set where the mail of an account goes",
+  details: "It needs no confirmation by its owner. The word none takes the address away.",
+  words: ["address"],
+  fields: { address: orNull(text("Its e-mail address.", "ADDRESS")) },
+  scope: "people",
+  audit: { action: "account.address", detail: ({ input: { address } }) => (address === null ? "none" : "another one") },
+  async change({ accounts, mails }, { account: { id }, input: { address } }) {
+    await accounts.checkPerson(id);
+    new Mails(mails).setAddress(id, address);
+    return { address };
+  },
+  print: ({ address }) => (address === null ? "Its mail goes nowhere." : `Its mail goes to ${address}.`),
 });
 
 export const credit = accountVerb({
@@ -400,13 +414,29 @@ async function withdrawn(links: Unit["links"], id: number): Promise<AccessLink> 
   return link;
 }
 
-export function shownInvitation(work: Work, made: MadeLink) {
+function shownInvitation(work: Work, made: MadeLink & Readonly<{ mailed?: boolean }>) {
   const { id, email, plan, credit } = made.link;
-  return { id, email, plan, credit, ...shownLink(work, made) };
+  return { id, email, plan, credit, ...shownLink(work, made), mailed: made.mailed ?? false };
 }
 
-function invitationPrinted({ link, expires_at }: ReturnType<typeof shownLink>): string {
-  return `${link}\nIt makes one account, until ${expires_at}, and is shown this once.`;
+/** By e-mail, too, where it is for one address and mail is sent. */
+export async function invited({ links, mails }: Unit, work: Work, actor: Actor, link: NewAccessLink) {
+  const { email, team } = link;
+  if (work.mail === null || email === null) return shownInvitation(work, await links.make(link));
+  const account = "account" in actor ? actor.account : null;
+  const by = account?.email ?? ("name" in actor ? actor.name : "user" in actor ? actor.user : "");
+  const into = team === null ? null : ((await mails.accounts.record(team))?.email ?? null);
+  const details = { by, language: account?.language ?? null, team: into };
+  const invitation = { ...link, email };
+  const made = new Mails(mails).invite(links, invitation, details, work.mail.secret, actor.kind !== "account");
+  return shownInvitation(work, await made);
+}
+
+export const mailedInWords = ({ email, mailed }: Readonly<{ email: string | null; mailed: boolean }>): string =>
+  mailed ? ` It is on its way to ${email}.` : "";
+
+function invitationPrinted({ link, expires_at, ...made }: ReturnType<typeof shownInvitation>): string {
+  return `${link}\nIt makes one account, until ${expires_at}, and is shown this once.${mailedInWords(made)}`;
 }
 
 export default [
@@ -416,6 +446,7 @@ export default [
   show,
   plan,
   costCenter,
+  address,
   credit,
   changePassword,
   passwordLink,

@@ -4,6 +4,7 @@ import { costUsd } from "../../account/money/price.ts";
 import { namesOf } from "../../account/people/account-names.ts";
 import { csvLine } from "../../core/csv.ts";
 import { CommandError } from "../../core/expected-error.ts";
+import type { RequestLogQueries } from "../../core/request-log.ts";
 import type { ReportRow } from "../../core/report.ts";
 import { type ReportColumn as Column, reportColumns, reportGroups } from "../../core/report-columns.ts";
 import type { SchemaError } from "../../core/schema-errors.ts";
@@ -77,7 +78,7 @@ export default [report];
 
 /** `account` null: of all. Throws CommandError where the rows are too many, or folded days would be cut. */
 export async function reported(
-  { office, requestLog }: Pick<Work, "office" | "requestLog">,
+  { office, requestLog }: Pick<Work, "office"> & Readonly<{ requestLog: RequestLogQueries }>,
   input: ReportInput,
   account: AccountId | null,
   rowsMax: number,

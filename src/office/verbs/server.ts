@@ -1,5 +1,7 @@
 // The running server, its nodes and gateways.
 import { Type } from "@sinclair/typebox";
+import { checkEmail } from "../../account/people/accounts.ts";
+import { CommandError } from "../../core/expected-error.ts";
 import { text } from "../fields.ts";
 import { reloadDetail } from "../reloaded.ts";
 import { fleetVerb, verb } from "../verb.ts";
@@ -70,6 +72,21 @@ export const testWebhook = fleetVerb({
   print: ({ name, problem }) => (problem === null ? `${name} took a notice.` : `the webhook ${name}: ${problem}`),
 });
 
+export const testMail = verb({
+  name: "mail test",
+  summary: "Send a mail to an address, and say what the mail server answered",
+  words: ["address"],
+  fields: { address: text("An e-mail address.", "ADDRESS") },
+  scope: "all",
+  async run({ mail }, { input: { address } }) {
+    checkEmail(address);
+    if (mail === null) throw new CommandError("no mail is sent: the configuration has no [mail]");
+    return { address, ...(await mail.test(address)) };
+  },
+  refusal: ({ problem, answer }) => (problem === null ? null : `the mail server took no mail: ${answer}`),
+  print: ({ address, answer }) => `A mail to ${address} was taken: ${answer}`,
+});
+
 export const reload = fleetVerb({
   name: "reload",
   summary: "Apply the changed configuration to the running server",
@@ -123,4 +140,4 @@ export const backupDetail = ({ file, bytes }: Readonly<{ file: string; bytes: nu
 const fromGateway = (gateway: DrainReport["gateway"]): string =>
   gateway === undefined ? "" : ` from the gateway ${gateway}; the others continue`;
 
-export default [nodes, drain, resume, gateways, models, testWebhook, reload, health, backup];
+export default [nodes, drain, resume, gateways, models, testWebhook, testMail, reload, health, backup];

@@ -3,6 +3,7 @@ import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { costUsd } from "../../account/money/price.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { csvLine } from "../../core/csv.ts";
+import type { RequestLogQueries } from "../../core/request-log.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { text } from "../fields.ts";
 import { formatPairs, formatTable } from "../table.ts";
@@ -79,7 +80,7 @@ export default [statement];
 
 /** Throws CommandError where folded days would be cut. */
 export async function statementOf(
-  work: Pick<Work, "office" | "requestLog">,
+  work: Pick<Work, "office"> & Readonly<{ requestLog: RequestLogQueries }>,
   { id, email }: Pick<AccountRecord, "id" | "email">,
   { month, time_zone = "UTC" }: Pick<Input, "month" | "time_zone">,
 ): Promise<Statement> {

@@ -7,7 +7,7 @@ import { orNull, oneOf, planId, text, tokens, when } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatTable } from "../table.ts";
 import { teamVerb, verb } from "../verb.ts";
-import { accountInWords, erase, invitationMs, shownInvitation } from "./accounts.ts";
+import { accountInWords, erase, invitationMs, invited, mailedInWords } from "./accounts.ts";
 
 const email = text("The e-mail address of the member.", "EMAIL");
 const day = tokens(1, "The most balance tokens of a day (UTC).");
@@ -128,12 +128,12 @@ export const invite = teamVerb({
   scope: "people",
   owner: true,
   problem: expiryProblem,
-  async change({ accounts, links, now }, { team, input: { email = null, expires, limit_day, limit_month } }, work) {
+  async change(unit, { team, actor, input: { email = null, expires, limit_day, limit_month } }, work) {
+    const { accounts } = unit;
     await accounts.checkNotErased(team.id);
     const into = { team: team.id, tokensPerDay: limit_day ?? null, tokensPerMonth: limit_month ?? null };
-    const expiresAt = expiryOf(expires, now, invitationMs);
-    const made = await links.make(await accounts.invitation({ email, credit: 0, expiresAt, ...into }));
-    return shownInvitation(work, made);
+    const expiresAt = expiryOf(expires, unit.now, invitationMs);
+    return invited(unit, work, actor, await accounts.invitation({ email, credit: 0, expiresAt, ...into }));
   },
   audit: {
     action: "invitation.create",
@@ -141,7 +141,8 @@ export const invite = teamVerb({
       detailOf({ limit_day, limit_month }, `invitation ${id} into the team`),
     ofOwners: true,
   },
-  print: ({ link, expires_at }) => `${link}\nOne person joins by it, until ${expires_at}. It is shown this once.`,
+  print: ({ link, expires_at, ...made }) =>
+    `${link}\nOne person joins by it, until ${expires_at}. It is shown this once.${mailedInWords(made)}`,
 });
 
 export const membersAdd = teamVerb({

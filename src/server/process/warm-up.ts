@@ -80,6 +80,9 @@ export async function warmUp({ isIdle, signal, patienceMs = warmUpPatienceMs }: 
   }
 }
 
+const unset = { keyEnding: null, passwordHash: null, keyUsedAt: null, disabledAt: null, costCenter: null };
+const nothing = { ...unset, mailAddress: null, language: null, mailKinds: null };
+
 function privateGateway() {
   const clock = systemClock;
   const catalog = embeddedCatalog();
@@ -137,8 +140,7 @@ function privateGateway() {
     newKey(): string {
       const key = mintApiKey();
       const of = { id: accounts.length + 1, email: "", plan: Object.keys(catalog.plans)[0]!, keyHash: hashApiKey(key) };
-      const never = { keyEnding: null, passwordHash: null, keyUsedAt: null, disabledAt: null, costCenter: null };
-      accounts.push({ ...of, ...never, operator: false, team: false, credit: 1e9, createdAt: 0, keyCreatedAt: 0 });
+      accounts.push({ ...of, ...nothing, operator: false, team: false, credit: 1e9, createdAt: 0, keyCreatedAt: 0 });
       return key;
     },
     /** The status of the reply, which is read to its end. */

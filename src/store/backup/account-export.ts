@@ -29,7 +29,7 @@ export const exportOfFile = (databaseFile: string): LedgerExport => ({
     const account = database
       .query(
         `SELECT id, email, plan, credit, operator, created_at, key_created_at, key_ending, key_used_at, disabled_at,
-           password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
+           mail_address, language, mail_kinds, password_hash IS NOT NULL AS has_password FROM accounts WHERE email = ?`,
       )
       .get(email) as (ExportRow & { id: number }) | null;
     return account === null ? null : accountInPieces(account, listsOf(databaseFile, account.id, withConversations));

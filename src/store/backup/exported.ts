@@ -43,6 +43,7 @@ const lists: Readonly<
 > = {
   sessions: ["sessions", rowsOf("sessions", "id")],
   identities: ["identities", rowsOf("identities", "issuer")],
+  mails: ["mails", rowsOf("mails", "created_at")],
   access_links: [
     "links",
     rowsOf(

@@ -31,6 +31,15 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
   member: ({ member }) => [upsert("team_members", member)],
   remove_member: ({ account: team, member: account }) => [remove("team_members", { team, account })],
   plan: ({ account, plan }) => [update("accounts", { plan }, { id: account })],
+  mail_address: ({ account, address }) => [
+    update("accounts", { mailAddress: address }, { id: account }),
+    removePasswordLinks(account),
+  ],
+  mail_kinds: ({ account, kinds }) => [update("accounts", { mailKinds: kinds }, { id: account })],
+  language: ({ account, language }) => [update("accounts", { language }, { id: account })],
+  purchased: ({ account, credit, at }) => [
+    update("accounts", { creditAfterPurchase: credit, purchasedAt: at }, { id: account }),
+  ],
   cost_center: ({ account, costCenter }) => [update("accounts", { costCenter }, { id: account })],
   key: ({ account, keyHash, keyEnding, at }) => [
     update("accounts", { keyHash, keyCreatedAt: at, keyEnding }, { id: account }),
@@ -102,6 +111,10 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
   end_device_code: ({ deviceHash }) => [remove("device_codes", { deviceHash })],
   operator_token: ({ token }) => [insert("operator_tokens", token)],
   revoke_operator_token: ({ id, at }) => [update("operator_tokens", { revokedAt: unlessSet(at) }, { id })],
+  mail: ({ mail }) => [insert("mails", mail)],
+  mail_state: ({ mail: { once, ...state } }) => [update("mails", state, { once })],
+  forget_mail: ({ once }) => [remove("mails", { once })],
+  forget_mails: ({ before }) => [remove("mails", { keptUntil: below(before) })],
   audit: ({ entry }) => [insert("audit_log", entry)],
 };
 

@@ -13,7 +13,7 @@ type Rule = Readonly<{ what: string; writes: (erase: Erase) => readonly Write[] 
 export const erasure: Readonly<Record<TableName, Rule>> = {
   // The first, since an e-mail that is taken refuses the erasure.
   accounts: {
-    what: "e-mail, key, password",
+    what: "e-mail and mail address, key, password",
     writes: ({ account, name, keyHash, at }) => [
       update(
         "accounts",
@@ -24,6 +24,9 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
           passwordHash: null,
           operator: false,
           costCenter: null,
+          mailAddress: null,
+          language: null,
+          mailKinds: null,
           disabledAt: unlessSet(at),
         },
         { id: account },
@@ -95,6 +98,10 @@ export const erasure: Readonly<Record<TableName, Rule>> = {
       update("audit_log", { address: "" }, { operator: account }),
       update("audit_log", { detail: "" }, { subject: account }),
     ],
+  },
+  mails: {
+    what: "mails",
+    writes: ({ account, email }) => [remove("mails", { account }), remove("mails", { address: email })],
   },
   device_codes: null,
   operator_tokens: null,

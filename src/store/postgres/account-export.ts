@@ -36,7 +36,7 @@ const textOf = (row: Json): string => textOfRow(rowOf(row));
 const ofAccount = asJson(
   "export account",
   `SELECT id, email, plan, credit, operator::int AS operator, created_at, key_created_at, key_ending, key_used_at, disabled_at,
-     CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS has_password
+     mail_address, language, mail_kinds, CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS has_password
    FROM accounts WHERE lower(email COLLATE "C") = lower($1::text COLLATE "C")`,
 );
 /** The periods that an account is in are in its row. */

@@ -8,12 +8,13 @@ import type {
   AccountRecord,
   DeviceCode,
   KeyRecord,
+  Mail,
   OperatorToken,
   PurchaseRequest,
   SessionRecord,
   TeamMember,
 } from "../../account/records.ts";
-import type { AccountId, KeyId } from "../../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { arrayOf, call } from "./connection.ts";
 import type { Session } from "./database.ts";
 import type { Numbered } from "../store-records.ts";
@@ -136,6 +137,14 @@ export class LockingRecords extends PostgresRecords {
 
   override deviceCode(hash: "deviceHash" | "userCodeHash", is: string): Promise<DeviceCode | null> {
     return this.#late(() => super.deviceCode(hash, is, true));
+  }
+
+  override mail(once: string): Promise<Mail | null> {
+    return this.#late(() => super.mail(once, true));
+  }
+
+  override dueMails(by: Ms, limit: number): Promise<readonly Mail[]> {
+    return this.#late(() => super.dueMails(by, limit, true));
   }
 
   /** A person who is new is made, or connected, by one at a time: two who come at once are one. */

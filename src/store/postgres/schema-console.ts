@@ -19,6 +19,7 @@ export const accessLinks = pgTable("access_links", columnsOf("access_links"), ru
 export const operatorTokens = pgTable("operator_tokens", columnsOf("operator_tokens"), rulesOf("operator_tokens"));
 export const deviceCodes = pgTable("device_codes", columnsOf("device_codes"), rulesOf("device_codes"));
 export const identities = pgTable("identities", columnsOf("identities"), rulesOf("identities"));
+export const mails = pgTable("mails", columnsOf("mails"), rulesOf("mails"));
 
 /** Of the last minutes, as hashes: each gateway counts with what the others saw. */
 export const signInTries = pgTable(
@@ -51,5 +52,6 @@ export const consoleTables: readonly Readonly<{ table: PgTable; fillFactor?: num
   { table: operatorTokens },
   { table: deviceCodes },
   { table: identities },
+  { table: mails, fillFactor: 50 },
   { table: signInTries },
 ];

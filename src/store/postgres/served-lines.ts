@@ -24,6 +24,9 @@ class PostgresServedLines implements ServedLines {
     this.#database = database;
   }
 
+  readonly allowances =
+    "SELECT id AS account_id, allowance_used AS used FROM accounts WHERE allowance_day = $1::text::int";
+
   async part(
     filter: LogFilter,
     named: string | null,

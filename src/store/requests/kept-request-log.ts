@@ -10,8 +10,10 @@ import type {
   LogFilter,
   LogPage,
   LogPlace,
+  MailQueries,
   NearLimit,
   RequestLogQueries,
+  UsedPart,
 } from "../../core/request-log.ts";
 import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
@@ -38,7 +40,10 @@ export type RequestLogFileOptions = Readonly<{
   log: Log;
 }>;
 
-export class KeptRequestLog extends Kept<Keeper, FailedBatch> implements RequestLogQueries, ArrivalQueries {
+export class KeptRequestLog
+  extends Kept<Keeper, FailedBatch>
+  implements RequestLogQueries, ArrivalQueries, MailQueries
+{
   readonly #expiry: Timer;
   #keepMs: Ms;
 
@@ -90,6 +95,14 @@ export class KeptRequestLog extends Kept<Keeper, FailedBatch> implements Request
 
   nearLimit(...asked: Parameters<RequestLogQueries["nearLimit"]>): Promise<readonly NearLimit[]> {
     return this.asked((keeper) => keeper.nearLimit(...asked));
+  }
+
+  toTell(...asked: Parameters<MailQueries["toTell"]>): Promise<readonly UsedPart[]> {
+    return this.asked((keeper) => keeper.toTell(...asked));
+  }
+
+  untold(...asked: Parameters<MailQueries["untold"]>): Promise<readonly AccountId[]> {
+    return this.asked((keeper) => keeper.untold(...asked));
   }
 
   /** Another `keepMs` from here on. */

@@ -143,6 +143,8 @@ class SqliteServedLines implements ServedLines {
     return arrivalPage(rows, rows.length < arrivalsAtOnce ? null : rows.at(-1)!.sequence);
   }
 
+  readonly allowances = "SELECT account_id, used FROM quota_use WHERE quota = 'allowance' AND period = $1::text::int";
+
   async near(from: Ms, until: Ms, taken: number): ReturnType<ServedLines["near"]> {
     const values = [
       await this.#sequenceAt(from - journalDisorderMs),

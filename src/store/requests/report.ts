@@ -123,14 +123,87 @@ export const credits = statement(
    ORDER BY at, billing_key LIMIT $4::text::int`,
 );
 
-export const nearLimit = statement(
-  "accounts near their limit",
-  `WITH limits(plan, least) AS (${rowsIn(2, "text", "bigint")})
-   SELECT quota_use.account_id::float8 AS account, accounts.plan AS plan, quota_use.used::float8 AS used
-   FROM quota_use JOIN accounts ON accounts.id = quota_use.account_id JOIN limits ON limits.plan = accounts.plan
-   WHERE quota_use.quota = 'allowance' AND quota_use.period = $1::text::int AND quota_use.used >= limits.least
-     AND accounts.credit <= 0 AND accounts.disabled_at IS NULL
-   ORDER BY quota_use.used DESC, quota_use.account_id LIMIT $3::text::int`,
+/** `allowances`: what gives `account_id` and `used` of the day that is `$1`. */
+export const nearLimit = (allowances: string): Question =>
+  statement(
+    "accounts near their limit",
+    `WITH limits(plan, least) AS (${rowsIn(2, "text", "bigint")})
+     SELECT today.account_id::float8 AS account, accounts.plan AS plan, today.used::float8 AS used
+     FROM (${allowances}) AS today JOIN accounts ON accounts.id = today.account_id
+       JOIN limits ON limits.plan = accounts.plan
+     WHERE today.used >= limits.least AND accounts.credit <= 0 AND accounts.disabled_at IS NULL
+     ORDER BY today.used DESC, today.account_id LIMIT $3::text::int`,
+  );
+
+const toldAtOnce = 500;
+
+/** A limit of keys, their members or their end users, by the columns that the sums of their use are grouped by. */
+const usedOf = (
+  what: string,
+  period: string,
+  of: string,
+  since: string,
+  columns: string,
+  limit: string,
+  from: string,
+) =>
+  `SELECT '${what}', '${period}', ${columns}, sum(u.used)::bigint, ${limit}, ${since}
+   FROM ${from} JOIN receivers AS a ON a.id = ${of} WHERE ${limit} > 0 AND u.day >= ${since} AND u.day <= $1::text::int`;
+
+const itsUse = "JOIN key_use AS u ON u.account_id = k.account_id AND u.key_id = k.id";
+const ofKeys = `api_keys AS k ${itsUse}`;
+const ofMembers = `team_members AS t JOIN api_keys AS k ON k.account_id = t.team_id AND k.member_id = t.account_id ${itsUse}`;
+const ofEndUsers = `end_user_use AS u JOIN end_users AS e ON e.account_id = u.account_id AND e.id = u.end_user_id
+   JOIN api_keys AS k ON k.account_id = e.account_id AND k.id = e.key_id`;
+const day = "$1::text::int";
+const month = "$2::text::int";
+
+const limitsOfKeys = (["day", "month"] as const).flatMap((period) => {
+  const since = period === "day" ? day : month;
+  const key = `k.account_id, k.id, k.member_id, k.name`;
+  const member = `t.team_id, t.account_id, t.account_id, ''`;
+  const [ofKey, ofMember] = ["k", "t"].map((of) => `${of}.tokens_per_${period}`);
+  return [
+    `${usedOf("key", period, "k.account_id", since, key, ofKey!, ofKeys)} AND k.revoked_at IS NULL
+     GROUP BY k.account_id, k.id, k.member_id, k.name, ${ofKey}`,
+    `${usedOf("member", period, "t.team_id", since, member, ofMember!, ofMembers)}
+     GROUP BY t.team_id, t.account_id, ${ofMember}`,
+  ];
+});
+const ofEndUser = "k.account_id, e.id, k.member_id, e.name";
+const limitsOfEndUsers = `${usedOf("end_user", "day", "k.account_id", day, ofEndUser, "k.end_user_tokens_per_day", ofEndUsers)}
+   AND e.name <> '' AND u.day = ${day} GROUP BY k.account_id, e.id, k.member_id, e.name, k.end_user_tokens_per_day`;
+
+/** As `toTell` of MailQueries. */
+export const toTell = (allowances: string): Question =>
+  statement(
+    "limits to tell of",
+    `WITH limits(plan, most) AS (${rowsIn(3, "text", "bigint")}),
+     receivers AS (SELECT * FROM accounts WHERE disabled_at IS NULL AND (mail_address IS NOT NULL OR team IS NOT NULL)),
+     found(what, period, account, part, member, name, used, most, since) AS (
+       SELECT 'allowance', 'day', a.id, 0, NULL::bigint, '', today.used, limits.most, ${day}::bigint
+       FROM (${allowances}) AS today JOIN receivers AS a ON a.id = today.account_id JOIN limits ON limits.plan = a.plan
+       UNION ALL
+       SELECT 'credit', 'purchase', a.id, 0, NULL::bigint, '', a.credit_after_purchase - a.credit,
+         a.credit_after_purchase, a.purchased_at FROM receivers AS a WHERE a.credit_after_purchase > 0
+       UNION ALL ${[...limitsOfKeys, limitsOfEndUsers].join(" UNION ALL ")}),
+     parts AS (SELECT *, CASE WHEN used * 100 >= most * 95 THEN 95 ELSE 80 END AS percent FROM found
+       WHERE used * 100 >= most * 80),
+     named AS (SELECT *, what || ' ' || period || ' ' || account || ' ' || part || ' ' || percent || ' ' || since AS once
+       FROM parts)
+     SELECT once, what, period, account::float8 AS account, member::float8 AS member, name, percent::int AS percent,
+       used::float8 AS used, most::float8 AS most
+     FROM named WHERE NOT EXISTS (SELECT 1 FROM mails WHERE mails.once = named.once)
+     ORDER BY once LIMIT ${toldAtOnce}`,
+  );
+
+/** As `untold` of MailQueries. */
+export const untold = statement(
+  "accounts to tell",
+  `SELECT id::float8 AS id FROM accounts
+   WHERE disabled_at IS NULL AND (mail_address IS NOT NULL OR team IS NOT NULL) AND created_at < $3::text::bigint
+     AND NOT EXISTS (SELECT 1 FROM mails WHERE mails.once = $1::text || accounts.id || $2::text)
+   ORDER BY id LIMIT ${toldAtOnce}`,
 );
 
 /** Finds a folded day that the time has only a part of; null where it begins and ends with UTC days. */

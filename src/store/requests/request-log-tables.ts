@@ -10,14 +10,26 @@ import {
   type LogFilter,
   type LogPage,
   type LogPlace,
+  type MailQueries,
   type NearLimit,
   requestIdBeginning,
   type RequestLogQueries,
+  type UsedPart,
 } from "../../core/request-log.ts";
 import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
-import { credits, cutDay, type FoundSums, nearLimit, reportQuestion, reportRowOf, reportValues } from "./report.ts";
+import {
+  credits,
+  cutDay,
+  type FoundSums,
+  nearLimit,
+  reportQuestion,
+  reportRowOf,
+  reportValues,
+  toTell,
+  untold,
+} from "./report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -40,6 +52,8 @@ export interface ServedLines {
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage>;
   /** What spares reading lines of other times, with values behind the first `taken`. */
   near(from: Ms, until: Ms, taken: number): Promise<Condition>;
+  /** What gives `account_id` and what it `used` of the allowance of the day that is `$1`. */
+  readonly allowances: string;
 }
 
 /** Journal lines that a search reads in its first step, and how long it goes on. */
@@ -117,7 +131,17 @@ export class RequestLogTables {
 
   /** As RequestLogQueries. */
   nearLimit(...[day, limits, limit]: Parameters<RequestLogQueries["nearLimit"]>): Promise<readonly NearLimit[]> {
-    return this.#tables.ask<NearLimit>(nearLimit, day, rowsText(limits), limit);
+    return this.#tables.ask<NearLimit>(nearLimit(this.#served.allowances), day, rowsText(limits), limit);
+  }
+
+  /** As MailQueries. */
+  toTell(...[day, month, limits]: Parameters<MailQueries["toTell"]>): Promise<readonly UsedPart[]> {
+    return this.#tables.ask<UsedPart>(toTell(this.#served.allowances), day, month, rowsText(limits));
+  }
+
+  /** As MailQueries. */
+  async untold(...asked: Parameters<MailQueries["untold"]>): Promise<readonly AccountId[]> {
+    return (await this.#tables.ask<{ id: AccountId }>(untold, ...asked)).map(({ id }) => id);
   }
 
   #failedBefore(

@@ -279,7 +279,25 @@ describe("usage", () => {
       writer.run(`${account} unhex('${key}'), 0, 0, 0)`);
       writer.run(use);
       await client.unsafe(`${account} decode('${key}', 'hex'), false, 0, 0)`);
-      await client.unsafe(use);
+      await client.unsafe(`UPDATE accounts SET allowance_day = 50, allowance_used = ${used} WHERE id = ${id}`);
+    }
+    const owed = `team_id, account_id, role, tokens_per_day, tokens_per_month, joined_at`;
+    const key =
+      "account_id, id, name, created_at, tokens_per_day, tokens_per_month, end_user_tokens_per_day, member_id";
+    for (const rows of [
+      "UPDATE accounts SET mail_address = 'a@x' WHERE id IN (3, 4, 5)",
+      "UPDATE accounts SET credit_after_purchase = 100, purchased_at = 7 WHERE id = 3",
+      "UPDATE accounts SET team = 1 WHERE id = 2",
+      `INSERT INTO api_keys (${key}) VALUES (4, 2, 'ci', 0, 100, NULL, 10, NULL), (2, 2, 'hers', 0, NULL, 200, NULL, 4)`,
+      `INSERT INTO team_members (${owed}) VALUES (2, 4, 'member', 90, NULL, 0)`,
+      `INSERT INTO key_use (account_id, key_id, day, used) VALUES (4, 2, 50, 79), (4, 2, 49, 99), (2, 2, 50, 80), (2, 2, 40, 110)`,
+      `INSERT INTO end_users (account_id, id, key_id, name, first_day, last_day) VALUES (4, 9, 2, 'eve', 1, 1)`,
+      `INSERT INTO end_user_use (account_id, end_user_id, day, used) VALUES (4, 9, 50, 9)`,
+      `INSERT INTO mails (once, kind, details, created_at, tries, kept_until)
+       VALUES ('statement 4 2026-10', 'statement', '', 0, 0, 0)`,
+    ]) {
+      writer.run(rows);
+      await client.unsafe(rows);
     }
     writer.close();
     const any = { account: null, tag: null, costCenter: null, rowsMax: 10 };
@@ -308,6 +326,20 @@ describe("usage", () => {
         { account: 1, plan: "small", used: 95 },
       ]);
       expect(await log.nearLimit(51, limits, 9)).toEqual([]);
+      const plans = [["small", 100] as const, ["large", 1_000] as const];
+      const told = (await log.toTell(50, 31, plans)).map(
+        ({ once, member, name, used, most }) => `${once}: ${name} ${member ?? "-"} ${used} of ${most}`,
+      );
+      expect(told).toEqual([
+        "allowance day 2 0 80 50:  - 94 of 100",
+        "allowance day 3 0 95 50:  - 100 of 100",
+        "allowance day 5 0 95 50:  - 130 of 100",
+        "credit purchase 3 0 80 7:  - 93 of 100",
+        "end_user day 4 9 80 50: eve - 9 of 10",
+        "key month 2 2 95 31: hers 4 190 of 200",
+        "member day 2 4 80 50:  4 80 of 90",
+      ]);
+      expect(await log.untold("statement ", " 2026-10", 1)).toEqual([2, 3, 5]);
       await log.close();
     }
   }, 60_000);

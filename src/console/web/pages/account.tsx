@@ -13,6 +13,7 @@ import { LanguageChoice } from "../parts/language-choice.tsx";
 import { ThemeChoice } from "../parts/theme-choice.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
+import { MailSection } from "./account-mail.tsx";
 import { OwnDeletionSection } from "./own-deletion.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { account, sells, session, signOut } from "../session.ts";
@@ -51,6 +52,7 @@ export function AccountPage(): VNode {
           </header>
         </section>
         {session.value?.passwords === true && <PasswordSection onChanged={sessions.reload} />}
+        {session.value?.mail === true && <MailSection />}
         {session.value?.provider != null && <ProviderSection provider={session.value.provider} />}
         <Card
           title="Signed-in browsers"

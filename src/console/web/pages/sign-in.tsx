@@ -50,8 +50,16 @@ export function SignInPage(): VNode {
   );
 }
 
+const Forgotten = (): VNode => (session.value?.mail === true ? <ByMail /> : <ByOperator />);
+
+const ByMail = (): VNode => (
+  <p class="small-text">
+    <a href="/forgotten">{t("sign_in.forgot")}</a>
+  </p>
+);
+
 /** This server sends no mail. */
-const Forgotten = (): VNode => (
+const ByOperator = (): VNode => (
   <details class="small-text">
     <summary>{t("sign_in.forgot")}</summary>
     <p class="quiet">

@@ -386,10 +386,10 @@ function ChangeDialog({ team, member, onClose, onDone }: ChangeDialogProps): VNo
 function InviteDialog({ team, onClose }: { team: Team; onClose: () => void }): VNode {
   const [email, setEmail] = useState("");
   const [limits, fields] = useLimits(noLimits);
-  const [made, setMade] = useState<Readonly<{ path: string; expires_at: string }> | null>(null);
+  const [made, setMade] = useState<Readonly<{ path: string; expires_at: string; mailed: boolean }> | null>(null);
   if (made !== null) {
     return (
-      <FreshInvitation path={made.path} onClose={onClose}>
+      <FreshInvitation path={made.path} mailedTo={made.mailed ? email : null} onClose={onClose}>
         One person joins {team.name} by this link, until {fullMoment(made.expires_at)}.
       </FreshInvitation>
     );

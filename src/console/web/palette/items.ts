@@ -52,12 +52,12 @@ export function ownItems(): readonly Item[] {
     run: () => navigate(page.path),
   }));
   const nodes = (operatorNumbers.value?.nodes ?? []).map(({ name, health }) =>
-    nodeItem(name, name, health, () => navigate("/operator/nodes")),
+    nodeItem(name, name, health, () => navigate(`/operator/nodes/${encodeURIComponent(name)}`)),
   );
   return [...commands(), ...(isOperator() ? nodeCommands() : []), ...pages, ...docs, ...nodes];
 }
 
-/** Resumes a drained node or drains another one; the page asks before it drains. */
+/** Resumes a drained node or drains another one; the page offers to take it back. */
 const nodeCommands = (): readonly Item[] =>
   (operatorNumbers.value?.nodes ?? []).map(({ name, drained_since: drainedSince }) => {
     const act = drainedSince === null ? "drain" : "resume";

@@ -1,6 +1,7 @@
 // The frame of a page: its heading, which gets the focus when the page is shown, and its actions.
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { Icon } from "./icons.tsx";
 import { hasMoved } from "../route.ts";
 
 type PageProps = Readonly<{
@@ -8,9 +9,11 @@ type PageProps = Readonly<{
   children: ComponentChildren;
   actions?: ComponentChildren;
   lead?: ComponentChildren;
+  /** The list of which this is one row. */
+  back?: Readonly<{ href: string; name: string }>;
 }>;
 
-export function Page({ title, children, actions, lead }: PageProps): VNode {
+export function Page({ title, children, actions, lead, back }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Tollgate`;
@@ -25,6 +28,12 @@ export function Page({ title, children, actions, lead }: PageProps): VNode {
     <div class="page">
       <header class="page-head">
         <div>
+          {back !== undefined && (
+            <a class="back small-text" href={back.href}>
+              <Icon name="back" size={14} />
+              {back.name}
+            </a>
+          )}
           <h1 ref={heading} tabIndex={-1}>
             {title}
           </h1>

@@ -1,6 +1,7 @@
 // Keys and links that are shown only once, with a button that copies them.
 import type { ComponentChildren, VNode } from "preact";
 import { session } from "../session.ts";
+import { t } from "../texts.ts";
 import { Button } from "./button.tsx";
 import { CopyButton } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
@@ -19,14 +20,21 @@ export const SecretLink = ({ path }: { path: string }): VNode => (
   <Secret text={(session.value?.base_url ?? location.origin) + path} label="Copy the link" />
 );
 
-type FreshInvitationProps = Readonly<{ path: string; children: ComponentChildren; onClose: () => void }>;
+type FreshInvitationProps = Readonly<{
+  path: string;
+  /** Who gets it by e-mail, too. */
+  mailedTo: string | null;
+  children: ComponentChildren;
+  onClose: () => void;
+}>;
 
 /** `children`: what it is for. */
-export const FreshInvitation = ({ path, children, onClose }: FreshInvitationProps): VNode => (
+export const FreshInvitation = ({ path, mailedTo, children, onClose }: FreshInvitationProps): VNode => (
   <Dialog title="The invitation is ready" onClose={onClose}>
     <p>
       {children} It is shown <strong>only once</strong>.
     </p>
+    {mailedTo !== null && <p>{t("mail.sent_to", { address: mailedTo })}</p>}
     <SecretLink path={path} />
     <footer>
       <Button caption="Done" class="button primary" onClick={onClose} />

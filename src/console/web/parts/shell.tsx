@@ -9,6 +9,7 @@ import {
   moreOperatorPages,
   nameOf,
   operatorPages,
+  pageAt,
   type PageEntry,
 } from "../pages.ts";
 import { PaletteButton, PaletteHost, PaletteIconButton } from "../palette/door.tsx";
@@ -102,7 +103,7 @@ const Navigation = (): VNode => (
       <>
         <h2 class="navigation-group">{t("shell.operator")}</h2>
         <Links pages={operatorPages} />
-        <details open={moreOperatorPages.some(({ path }) => path === place.value.path)}>
+        <details open={moreOperatorPages.some((page) => page === pageAt(place.value.path))}>
           <summary class="navigation-group">{t("shell.more")}</summary>
           <Links pages={moreOperatorPages} />
         </details>
@@ -125,7 +126,7 @@ const Links = ({ pages }: { pages: readonly PageEntry[] }): VNode => (
 const NavigationLink = ({ page }: { page: PageEntry }): VNode => (
   <a
     href={page.path}
-    aria-current={place.value.path === page.path ? "page" : undefined}
+    aria-current={place.value.path === page.path ? "page" : pageAt(place.value.path) === page ? "true" : undefined}
     onPointerEnter={() => void page.load().catch(() => {})}
   >
     <Icon name={page.icon} />

@@ -103,6 +103,7 @@ const alertIcons = {
   backup: "history",
   certificate: "key",
   account: "account",
+  mail: "warning",
 } as const satisfies Readonly<Record<OperatorAlert["kind"], IconName>>;
 
 const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (

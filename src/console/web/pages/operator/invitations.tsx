@@ -22,7 +22,7 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
   const [credit, setCredit] = useState(0);
   const [days, setDays] = useState(7);
   const [made, setMade] = useState<NewLink | null>(null);
-  if (made !== null) return <MadeDialog made={made} onClose={onClose} />;
+  if (made !== null) return <MadeDialog made={made} email={email} onClose={onClose} />;
   const invite = async (): Promise<void> => {
     const wanted = { plan, credit, expires_in_hours: days * hoursOfDay, ...(email === "" ? {} : { email }) };
     setMade(await post("/operator/invitations", wanted));
@@ -56,8 +56,10 @@ export function InviteDialog({ onClose, onMade }: { onClose: () => void; onMade:
   );
 }
 
-const MadeDialog = ({ made, onClose }: { made: NewLink; onClose: () => void }): VNode => (
-  <FreshInvitation path={made.path} onClose={onClose}>
+type MadeProps = Readonly<{ made: NewLink; email: string; onClose: () => void }>;
+
+const MadeDialog = ({ made, email, onClose }: MadeProps): VNode => (
+  <FreshInvitation path={made.path} mailedTo={made.mailed ? email : null} onClose={onClose}>
     {t("invitations.made", { time: fullMoment(made.expires_at) })}
   </FreshInvitation>
 );

@@ -2,10 +2,14 @@
 import type { ComponentChildren, VNode } from "preact";
 import type { OperatorModels } from "../../../api/nodes.ts";
 import { compact, count, price } from "../../format.ts";
+import { Card } from "../../parts/card.tsx";
+import { Fact } from "../../parts/fact.tsx";
+import { Figure } from "../../parts/figure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { get, search } from "../../request.ts";
-import { useEvery, useResource } from "../../resource.ts";
+import { type Resource, useEvery, useResource } from "../../resource.ts";
+import { rowOf } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { rich, t } from "../../texts.ts";
 import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
@@ -15,9 +19,14 @@ type OperatorModel = OperatorModels["models"][number];
 /** The server records use this often. */
 const refreshMs = 10_000;
 
+const list = "/operator/models";
+const pathOf = (id: string): string => `${list}/${encodeURIComponent(id)}`;
+
 export function ModelsPage(): VNode {
   const models = useResource(() => get("/operator/models"), nodesNow());
   useEvery(refreshMs, models.reload);
+  const row = rowOf(list);
+  if (row !== null) return <ModelPage id={row} models={models} />;
   return (
     <Page
       title={t("menu.models")}
@@ -49,6 +58,75 @@ const nodesNow = (): string =>
   (operatorNumbers.value?.nodes ?? [])
     .map(({ name, health, drained_since, below }) => [name, health, drained_since, ...below].join(" "))
     .join("\n");
+
+function ModelPage({ id, models }: Readonly<{ id: string; models: Resource<OperatorModels> }>): VNode {
+  return (
+    <Page
+      title={id}
+      back={{ href: list, name: t("menu.models") }}
+      actions={
+        <a class="button" href={`/operator/config${search({ table: "models", row: id })}`}>
+          {t("models.edit_one")}
+        </a>
+      }
+    >
+      <Loaded resource={models} lines={10}>
+        {(value) => {
+          const model = value.models.find((each) => each.id === id || each.aliases.includes(id));
+          return model === undefined ? (
+            <Empty icon="models" title={t("models.no_such")}>
+              <a href={list}>{t("models.all")}</a>
+            </Empty>
+          ) : (
+            <Model of={model} />
+          );
+        }}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Model({ of: model }: { of: OperatorModel }): VNode {
+  const { id, aliases, kind, nodes, missing, below, day, plans, context_tokens: context } = model;
+  const log = (more: Readonly<Record<string, string>> = {}): string => `/operator/log${search({ model: id, ...more })}`;
+  return (
+    <div class="stack-large">
+      <section class="grid-4" aria-label={t("models.last_day")}>
+        <Figure name={t("common.requests")} value={count(day.requests)}>
+          <a href={log()}>{t("models.in_log")}</a>
+        </Figure>
+        <Figure name={t("models.failures")} value={count(day.failed)}>
+          <a href={log({ reason: "failed" })}>{t("models.why")}</a>
+        </Figure>
+        <Figure name={t("models.tokens")} value={`${compact(day.input)} / ${compact(day.output)}`} />
+        <Figure name={t("models.first_token")} value={firstToken(model)} />
+      </section>
+      <Card title={t("models.serving")} class="card" side={<State of={model} />}>
+        <dl class="facts start">
+          <Fact name={t("menu.nodes")} class="break">
+            {nodes.length === 0
+              ? missing
+              : nodes.map((name, index) => (
+                  <>
+                    {index > 0 && ", "}
+                    <a href={`/operator/nodes/${encodeURIComponent(name)}`}>{name}</a>
+                  </>
+                ))}
+          </Fact>
+          {below.length > 0 && <Fact name={t("models.state_below")} class="break" value={below.join("; ")} />}
+          {sells.value && <Fact name={t("models.price")} value={priceOf(model)} />}
+          <Fact name={t("models.plans")} value={plansIn(plans)} />
+          <Fact name={t("common.context")} value={t("models.context_tokens", { tokens: context })} />
+          {aliases.length > 0 && <Fact name={t("models.aliases")} class="break" value={aliases.join(", ")} />}
+          <Fact name={t("models.kind")} value={kind} />
+        </dl>
+      </Card>
+    </div>
+  );
+}
+
+const firstToken = ({ day: { first_token_p50_ms: first } }: OperatorModel): string =>
+  first === null ? "–" : `${count(first)} ms`;
 
 const columns: readonly DataColumn<OperatorModel>[] = [
   { id: "model", name: "common.model", sort: ({ id }) => id, cell: (model) => <Name of={model} /> },
@@ -94,7 +172,7 @@ const columns: readonly DataColumn<OperatorModel>[] = [
     isFigure: true,
     look: "quiet nowrap",
     sort: ({ day }) => day.first_token_p50_ms,
-    cell: ({ day: { first_token_p50_ms: first } }) => (first === null ? "–" : `${count(first)} ms`),
+    cell: firstToken,
   },
 ];
 
@@ -105,7 +183,7 @@ const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode =>
     columns={columns.filter(({ id }) => sells.value || id !== "price")}
     rows={models}
     rowKey={({ id }) => id}
-    first="model"
+    first="state"
   />
 );
 
@@ -114,7 +192,9 @@ const plansIn = (plans: OperatorModel["plans"]): string =>
 
 const Name = ({ of: { id, aliases, kind, hidden } }: { of: OperatorModel }): VNode => (
   <>
-    <Parted name={id} />
+    <a href={pathOf(id)}>
+      <Parted name={id} />
+    </a>
     {aliases.length > 0 && (
       <span class="quiet small-text">
         {" = "}
@@ -158,12 +238,13 @@ const Parted = ({ name }: { name: string }): VNode => (
 const wholeNodes = ({ nodes, below }: OperatorModel): readonly string[] =>
   nodes.filter((name) => !below.some((line) => line.startsWith(`${name}: `)));
 
-/** The worst first. */
-const states = ["none", "drained", "below", "up"] as const;
-const looks = ["bad", "warn", "warn", "good"] as const;
+/** The worst first; what the catalog knows and no node is for waits at the end. */
+const states = ["none", "drained", "below", "up", "unused"] as const;
+const looks = ["bad", "warn", "warn", "good", ""] as const;
 
-function stateOf({ nodes, up, below }: OperatorModel): number {
-  return nodes.length === 0 ? 0 : !up ? 1 : below.length > 0 ? 2 : 3;
+function stateOf({ id, by, nodes, up, below }: OperatorModel): number {
+  const isWanted = by !== "catalog" || operatorNumbers.value?.nodes.some(({ models }) => Object.hasOwn(models, id));
+  return nodes.length === 0 && isWanted !== true ? 4 : nodes.length === 0 ? 0 : !up ? 1 : below.length > 0 ? 2 : 3;
 }
 
 const State = ({ of }: { of: OperatorModel }): VNode => (

@@ -1,22 +1,29 @@
-// The inference nodes, live: their health, load, speed and queue. Operators test them with one token, drain and resume them.
+// The inference nodes, live: their health, load, speed and queue. Each has a page with all that is known of it. Operators test
+// them with one token, drain and resume them.
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { NodeTest, OperatorNode } from "../../../api/nodes.ts";
-import { ago, count, moment, plural } from "../../format.ts";
-import { Confirm } from "../../parts/asking-dialogs.tsx";
+import { ago, count, moment } from "../../format.ts";
+import { Card } from "../../parts/card.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { get, post } from "../../request.ts";
+import { toastWithUndo } from "../../parts/toasts.tsx";
+import { get, post, search } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
+import { rowOf } from "../../route.ts";
 import { operatorNumbers } from "../../session.ts";
+import { t } from "../../texts.ts";
 import { useWish } from "../../wish.ts";
 import { Button } from "../../parts/button.tsx";
 import { Fact } from "../../parts/fact.tsx";
 
 /** What the palette asks the page to do. */
 type NodeWish = Readonly<{ act: "drain" | "resume"; name: string }>;
+
+const list = "/operator/nodes";
+const edit = "/operator/config?table=nodes";
 
 export function NodesPage(): VNode {
   const nodes = useResource(() => get("/operator/nodes"), "nodes");
@@ -25,48 +32,50 @@ export function NodesPage(): VNode {
     drain: (name) => setWish({ act: "drain", name }),
     resume: (name) => setWish({ act: "resume", name }),
   });
+  const row = rowOf(list);
+  const waiting = operatorNumbers.value?.waiting ?? 0;
+  const found = (operatorNumbers.value?.nodes ?? nodes.value?.nodes ?? []).filter(
+    ({ name }) => row === null || name === row,
+  );
   return (
     <Page
-      title="Nodes"
-      lead={`${plural(operatorNumbers.value?.waiting ?? 0, "request")} waiting for a node`}
+      key={row}
+      title={row ?? t("menu.nodes")}
+      lead={row === null ? t("nodes.waiting", { waiting }) : undefined}
+      back={row === null ? undefined : { href: list, name: t("menu.nodes") }}
       actions={
-        <a class="button" href="/operator/config?table=nodes">
-          Edit nodes
+        <a class="button" href={row === null ? edit : `${edit}&row=${encodeURIComponent(row)}`}>
+          {t(row === null ? "nodes.edit" : "nodes.edit_one")}
         </a>
       }
     >
       <Loaded resource={nodes} lines={6}>
-        {(value) => {
-          const shown = operatorNumbers.value?.nodes ?? value.nodes;
-          if (shown.length === 0) return <Empty icon="nodes" title="No node is configured" />;
-          return (
+        {({ gateway }) =>
+          found.length === 0 ? (
+            <Empty icon="nodes" title={t(row === null ? "nodes.none" : "nodes.no_such")}>
+              <a href={row === null ? `${edit}&row=` : list}>{t(row === null ? "nodes.add" : "nodes.all")}</a>
+            </Empty>
+          ) : (
             <div class="stack">
-              {value.gateway !== null && (
-                <p class="quiet break">
-                  This is how the gateway {value.gateway} sees them. Each gateway checks and drains nodes by itself.
-                </p>
+              {gateway !== null && <p class="quiet break">{t("nodes.seen_by", { gateway })}</p>}
+              {row === null ? (
+                <div class="grid-2">
+                  {found.map((node) => (
+                    <NodeCard key={node.name} node={node} wish={wish?.name === node.name ? wish : null} />
+                  ))}
+                </div>
+              ) : (
+                <Node of={found[0]!} />
               )}
-              <div class="grid-2">
-                {shown.map((node) => (
-                  <NodeCard key={node.name} node={node} wish={wish?.name === node.name ? wish : null} />
-                ))}
-              </div>
             </div>
-          );
-        }}
+          )
+        }
       </Loaded>
     </Page>
   );
 }
 
 const looks: Readonly<Record<string, string>> = { well: "good", cooling: "warn", down: "bad", starting: "warn" };
-
-const healthNames: Readonly<Record<string, string>> = {
-  well: "Well",
-  cooling: "Cooling",
-  down: "Down",
-  starting: "Starting",
-};
 
 const sentence = (words: string): string =>
   `${words.charAt(0).toUpperCase()}${words.slice(1)}${words.endsWith("?") ? "" : "."}`;
@@ -76,136 +85,163 @@ type NodeProps = Readonly<{ node: OperatorNode; wish: NodeWish | null }>;
 const NodeCard = ({ node, wish }: NodeProps): VNode => (
   <article class="card stack" aria-label={node.name}>
     <div class="row spread">
-      <h2 class="break">{node.name}</h2>
+      <h2 class="break">
+        <a href={`${list}/${encodeURIComponent(node.name)}`}>{node.name}</a>
+      </h2>
       <StateBadge node={node} />
     </div>
-    {node.problem !== null && <p>{sentence(node.problem)}</p>}
-    {node.drained_since !== null && (
-      <p role="status">
-        Drained since {moment(node.drained_since)}: it gets no new requests;{" "}
-        {node.busy === 0 ? "none is running" : `${count(node.busy)} still running`}.
-      </p>
-    )}
-    <Meter
-      name="Busy slots"
-      label={`Busy slots of ${node.name}`}
-      value={node.busy}
-      of={node.slots}
-      ofNote={node.slots_auto ? ", by its load" : ""}
-    />
-    <Actions node={node} wish={wish} />
-    <Facts node={node} />
+    <Now node={node} wish={wish} />
+    <dl class="facts">
+      <Fact name={t("nodes.queue")} value={<Line of={node.line} />} />
+      <FirstToken of={node} />
+      <Fact name={t("nodes.models")} class="number" value={count(Object.keys(node.models).length)} />
+    </dl>
   </article>
 );
 
+const Node = ({ of: node }: { of: OperatorNode }): VNode => (
+  <div class="stack-large">
+    <Card title={t("nodes.now")} class="card stack" side={<StateBadge node={node} />} aria-label={node.name}>
+      <Now node={node} wish={null} />
+    </Card>
+    <Card
+      title={t("nodes.details")}
+      class="card"
+      side={<a href={`/operator/log${search({ node: node.name })}`}>{t("nodes.in_log")}</a>}
+    >
+      <Facts node={node} />
+    </Card>
+    <Card title={t("nodes.models")} class="card">
+      <dl class="facts start">
+        {Object.entries(node.models).map(([id, name]) => (
+          <Fact key={id} name={id === "*" ? t("nodes.any_model") : id} value={<code>{name}</code>} />
+        ))}
+      </dl>
+    </Card>
+  </div>
+);
+
+const Now = ({ node, wish }: NodeProps): VNode => (
+  <>
+    {node.problem !== null && <p>{sentence(node.problem)}</p>}
+    {node.drained_since !== null && (
+      <p role="status">{t("nodes.drained_since", { since: moment(node.drained_since), running: node.busy })}</p>
+    )}
+    <Meter
+      name={t("nodes.busy")}
+      label={t("nodes.busy_of", { name: node.name })}
+      value={node.busy}
+      of={node.slots}
+      ofNote={node.slots_auto ? t("nodes.by_load") : ""}
+    />
+    <Actions node={node} wish={wish} />
+  </>
+);
+
 function StateBadge({ node: { health, problem, drained_since } }: { node: OperatorNode }): VNode {
-  if (drained_since !== null) return <span class="badge warn">drained</span>;
-  if (health === "well" && problem !== null) return <span class="badge warn">unclear</span>;
-  return <span class={`badge ${looks[health] ?? ""}`}>{health}</span>;
+  if (drained_since !== null) return <span class="badge warn">{t("nodes.state_drained")}</span>;
+  if (health === "well" && problem !== null) return <span class="badge warn">{t("nodes.state_unclear")}</span>;
+  return <span class={`badge ${looks[health] ?? ""}`}>{t(`nodes.state_${health}`)}</span>;
 }
 
 const Facts = ({ node }: { node: OperatorNode }): VNode => (
-  <dl class="facts">
-    <Fact name="Queue" value={<Line of={node.line} />} />
-    <Fact name="Address" class="break" value={<code>{node.url}</code>} />
-    <Fact name={`${healthNames[node.health] ?? node.health} since`} value={moment(node.since)} />
+  <dl class="facts start">
+    <Fact name={t("nodes.queue")} value={<Line of={node.line} />} />
+    <FirstToken of={node} />
+    <Fact name={t("nodes.speed")} value={t("nodes.per_second", { tokens: Math.round(node.tokens_per_second) })} />
+    <Fact name={t("nodes.address")} class="break" value={<code>{node.url}</code>} />
+    <Fact name={t("nodes.since", { state: t(`nodes.state_${node.health}`) })} value={moment(node.since)} />
     {node.last_error !== null && node.last_error.message !== node.problem && (
-      <Fact name="Last error" value={`${moment(node.last_error.at)}: ${node.last_error.message}`} />
+      <Fact name={t("nodes.last_error")} value={`${moment(node.last_error.at)}: ${node.last_error.message}`} />
     )}
-    <Fact name="Engine">
+    <Fact name={t("nodes.engine")}>
       {node.engine} {node.version}
-      {node.context_tokens !== null && <span class="quiet"> · {count(node.context_tokens)} tokens of context</span>}
+      {node.context_tokens !== null && (
+        <span class="quiet"> · {t("models.context_tokens", { tokens: node.context_tokens })}</span>
+      )}
     </Fact>
-    {node.load !== null && <Fact name="Load" value={sentence(node.load)} />}
+    {node.load !== null && <Fact name={t("nodes.load")} value={sentence(node.load)} />}
     {node.abilities
       .filter(({ words }) => words !== "")
       .map(({ name, words }) => (
-        <Fact name={name} value={words} />
+        <Fact key={name} name={name} value={words} />
       ))}
-    {node.below.length > 0 && <Fact name="Below the catalog" value={node.below.map(sentence).join(" ")} />}
-    <Fact name="First token">
-      {node.first_token_p50_ms === null || node.first_token_p99_ms === null ? (
-        <span class="quiet">no answer in the last ten minutes</span>
-      ) : (
-        <>
-          {count(node.first_token_p50_ms)} ms <span class="quiet">p50</span> · {count(node.first_token_p99_ms)} ms{" "}
-          <span class="quiet">p99 of the last ten minutes</span>
-        </>
-      )}
-    </Fact>
-    <Fact name="Speed" class="number" value={`${count(Math.round(node.tokens_per_second))} tokens/s`} />
-    {Object.entries(node.models).map(([id, name]) => (
-      <Fact name={id === "*" ? "Any other model" : id} value={<code>{name}</code>} />
-    ))}
+    {node.below.length > 0 && <Fact name={t("nodes.below")} value={node.below.map(sentence).join(" ")} />}
   </dl>
+);
+
+const FirstToken = ({ of: { first_token_p50_ms: half, first_token_p99_ms: most } }: { of: OperatorNode }): VNode => (
+  <Fact name={t("models.first_token")} title={t("nodes.ten_minutes")}>
+    {half === null || most === null ? (
+      <span class="quiet">{t("nodes.no_answer")}</span>
+    ) : (
+      t("nodes.first_token", { half, most })
+    )}
+  </Fact>
 );
 
 /** The accounts that wait for the node. */
 function Line({ of: { waiting, accounts, since, most } }: { of: OperatorNode["line"] }): VNode {
-  if (waiting === 0) return <span class="quiet">none</span>;
+  if (waiting === 0) return <span class="quiet">{t("nodes.empty")}</span>;
   const shown = most.reduce((sum, each) => sum + each.waiting, 0);
   return (
     <>
-      {plural(waiting, "request")} of {plural(accounts, "account")}
-      {since !== null && <span class="quiet"> · the oldest since {ago(since)}</span>}
+      {t("nodes.line", { waiting, accounts })}
+      {since !== null && <span class="quiet"> · {t("nodes.oldest", { since: ago(since) })}</span>}
       <ul class="line small-text">
         {most.map(({ id, email, waiting: own }) => (
           <li key={id} class="break">
             {email}: {count(own)}
           </li>
         ))}
-        {waiting > shown && <li class="quiet">others: {count(waiting - shown)}</li>}
+        {waiting > shown && <li class="quiet">{t("nodes.others", { waiting: waiting - shown })}</li>}
       </ul>
     </>
   );
 }
 
 function Actions({ node: { name, drained_since: drainedSince }, wish }: NodeProps): VNode {
-  const [asking, setAsking] = useState(false);
   const [tested, setTested] = useState<NodeTest | null>(null);
   const testing = useAction();
-  const resuming = useAction();
+  const draining = useAction();
   const test = (): void =>
     void testing.run(async () => {
       setTested(null);
       setTested(await post("/operator/nodes/test", { name }));
     });
-  const resume = (): void =>
-    void resuming.run(async () => {
-      await post("/operator/nodes/resume", { name });
+  const drain = (): Promise<unknown> => post("/operator/nodes/drain", { name });
+  const resume = (): Promise<unknown> => post("/operator/nodes/resume", { name });
+  // Nothing is lost by either, so that it is done at once, and taken back as quickly.
+  const act = (what: NodeWish["act"]): void =>
+    void draining.run(async () => {
+      await (what === "drain" ? drain() : resume());
+      toastWithUndo(
+        t(what === "drain" ? "nodes.drained" : "nodes.resumed", { name }),
+        what === "drain" ? resume : drain,
+      );
     });
   useEffect(() => {
-    if (wish?.act === "drain") setAsking(true);
-    else if (wish?.act === "resume") resume();
+    if (wish !== null) act(wish.act);
   }, [wish]);
   return (
     <>
       <div class="row">
-        <Button caption={testing.busy ? "Testing…" : "Test"} class="button small" busy={testing.busy} onClick={test} />
-        {drainedSince === null ? (
-          <Button caption="Drain" class="button small" onClick={() => setAsking(true)} />
-        ) : (
-          <Button caption="Resume" class="button small" disabled={resuming.busy} onClick={resume} />
-        )}
+        <Button
+          caption={t(testing.busy ? "nodes.testing" : "nodes.test")}
+          class="button small"
+          busy={testing.busy}
+          onClick={test}
+        />
+        <Button
+          caption={t(drainedSince === null ? "nodes.drain" : "nodes.resume")}
+          class="button small"
+          title={t("nodes.drain_about")}
+          disabled={draining.busy}
+          onClick={() => act(drainedSince === null ? "drain" : "resume")}
+        />
       </div>
       <div role="status">{tested !== null && <TestOutcome of={tested} />}</div>
-      <FormError message={testing.error ?? resuming.error} />
-      {asking && (
-        <Confirm
-          title={`Drain ${name}?`}
-          confirm="Drain"
-          danger={false}
-          onConfirm={async () => {
-            await post("/operator/nodes/drain", { name });
-          }}
-          onClose={() => setAsking(false)}
-        >
-          <p>
-            It gets no new requests until it is resumed, even after a restart of the server. Answers in progress finish.
-            Requests that no other node can serve wait in line, and are refused when they have waited too long.
-          </p>
-        </Confirm>
-      )}
+      <FormError message={testing.error ?? draining.error} />
     </>
   );
 }
@@ -213,12 +249,12 @@ function Actions({ node: { name, drained_since: drainedSince }, wish }: NodeProp
 const TestOutcome = ({ of: { model, first_token_ms: first, took_ms: took, problem } }: { of: NodeTest }): VNode =>
   problem === null ? (
     <p>
-      <span class="badge good">answers</span> {model}:{" "}
-      {first === null ? `an end without a token after ${count(took)} ms` : `the first token after ${count(first)} ms`}.
+      <span class="badge good">{t("nodes.answers")}</span> {model}:{" "}
+      {first === null ? t("nodes.no_token", { ms: took }) : t("nodes.token_after", { ms: first })}
     </p>
   ) : (
     <p>
-      <span class="badge bad">failed</span> {model === null ? "" : `${model}: `}
+      <span class="badge bad">{t("nodes.failed")}</span> {model === null ? "" : `${model}: `}
       {sentence(problem)}
     </p>
   );

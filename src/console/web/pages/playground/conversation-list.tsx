@@ -7,7 +7,7 @@ import { Confirm } from "../../parts/asking-dialogs.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { Menu } from "../../parts/menu.tsx";
-import { toast } from "../../parts/toasts.tsx";
+import { toast, toastWithUndo } from "../../parts/toasts.tsx";
 import { messageOf, saveFile } from "../../request.ts";
 import { navigate } from "../../route.ts";
 import { t } from "../../texts.ts";
@@ -40,9 +40,9 @@ function remove(entry: Entry): void {
   tried(
     deleteConversation(entry).then((putBack) => {
       if (wasShown) navigate("/playground", { replace: true });
-      toast(t("play.deleted", { title: entry.title }), "done", {
-        caption: t("common.undo"),
-        act: () => tried(putBack().then(() => wasShown && navigate(conversationPath(entry.id), { replace: true }))),
+      toastWithUndo(t("play.deleted", { title: entry.title }), async () => {
+        await putBack();
+        if (wasShown) navigate(conversationPath(entry.id), { replace: true });
       });
     }),
   );

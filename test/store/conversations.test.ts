@@ -49,6 +49,7 @@ function behaves(of: () => readonly Questions[]): void {
     await write(table, of, [record("", { leaf: "b" }), { ...record("~", { title: "second" }), once: true }]);
     const heads = await table.conversationHeads(of);
     expect(heads.map(({ content }) => JSON.parse(content))).toEqual([{ leaf: "b" }, { title: "first" }]);
+    await write(table, of, [record("s", { text: "once" }), record("s", { text: "twice" })]);
     const [share] = await table.conversationShare(of);
     await table.removeConversations(of, ["c", "none"]);
     expect(share!.bytes).toBeGreaterThan(256);

@@ -49,7 +49,7 @@ export const ConversationWrite = Type.Object(
         },
         closed,
       ),
-      { maxItems: 1_000 },
+      { minItems: 1, maxItems: 1_000 },
     ),
   },
   closed,

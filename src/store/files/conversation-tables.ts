@@ -61,7 +61,8 @@ export class ConversationTables implements ConversationRows {
     { id, known, records: given }: ConversationWrite,
     { conversationsMax, accountBytesMax, totalBytesMax }: ConversationBounds,
   ): Promise<ConversationWritten> {
-    const rows = given.map(({ id: record, words, content, once = false }) => {
+    const last = new Map(given.map((record) => [record.id, record])); // of two with one id, as if one came after the other
+    const rows = [...last.values()].map(({ id: record, words, content, once = false }) => {
       const bytes = Buffer.byteLength(content) + Buffer.byteLength(words) + recordBytes;
       return { record, words: wellFormed(words), content: wellFormed(content), once, bytes };
     });

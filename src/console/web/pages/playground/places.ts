@@ -42,6 +42,8 @@ function recordsOf(entry: Entry, steps: readonly Step[]): readonly ServerRecord[
   const { owner: _owner, id: _id, title, pinned, ...state } = entry;
   const text = (id: string, value: unknown, words = "") => ({ id, words, content: JSON.stringify(value) });
   return [
+    text("", state),
+    { ...text("~", { title, pinned }), once: true },
     ...steps.flatMap((step) => {
       const files = step.turn.role === "user" ? step.turn.pictures : [];
       return [
@@ -49,8 +51,6 @@ function recordsOf(entry: Entry, steps: readonly Step[]): readonly ServerRecord[
         text(step.id, browser.withoutFiles(step), browser.textsOf(step).join("\n").toLowerCase()),
       ];
     }),
-    { ...text("~", { title, pinned }), once: true },
-    text("", state), // the last one: a list shows no conversation whose steps are not there
   ];
 }
 

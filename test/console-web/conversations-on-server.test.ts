@@ -203,7 +203,6 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await ask(page, "Of somebody [[text]]");
     await eventually("it is settled", async () => (await stack.gateway.show(email)).reserved === 0);
     await stack.gateway.cli("accounts", "delete", email, "--yes");
-    await write(page, "And then? [[text]]");
     await page.getByRole("heading", { level: 1, name: "Sign in to Tollgate" }).waitFor();
     const log = await Bun.$`grep -c "Of somebody" ${stack.gateway.dataFolder}/files.db`.nothrow().text();
     expect(log.trim()).toBe("0");

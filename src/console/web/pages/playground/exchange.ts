@@ -121,7 +121,7 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
   keepNow();
   const onChange = (): void => {
     revision.value++;
-    keeper.due();
+    keeper.due(lanes.reduce((sum, each) => sum + (each?.text.length ?? 0), 0));
   };
   const answers = lanes.map((each, lane) => {
     const model = models[lane];

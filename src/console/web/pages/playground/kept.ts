@@ -15,6 +15,7 @@ const keptBytesMax = 256 * 1024 * 1024;
 const presetsMax = 100;
 /** How often a growing answer is kept. */
 const keepEveryMs = 2_000;
+const keptPerMs = 100;
 /** How often the server is asked what other browsers wrote. */
 const lookEveryMs = 20_000;
 
@@ -138,7 +139,8 @@ export function update(id: string, act: (before: Conversation) => Conversation):
 export async function openConversation(id: string): Promise<boolean> {
   const of = owner.value;
   if (of === null) return false;
-  const read = await places.readConversation(of, id).catch(() => null);
+  // After the first list, which says where they are.
+  const read = await inOrder(() => places.readConversation(of, id)).catch(() => null);
   if (read === null || of !== owner.value) return false;
   known.add(id);
   settings.value = read.entry.settings;
@@ -229,16 +231,16 @@ export function keep(
   });
 }
 
-/** Keeps a growing answer, at most every two seconds, and when the page may go away. */
-export function keepWhileWritten(act: () => void): { due(): void; end(): void } {
+/** Keeps a growing answer, every two seconds or, since all of it is written each time, less often; and when the page may go. */
+export function keepWhileWritten(act: () => void): { due(length: number): void; end(): void } {
   let lastMs = -Infinity; // keeps the first words at once
   const onHidden = (): void => {
     if (document.visibilityState === "hidden") act();
   };
   document.addEventListener("visibilitychange", onHidden);
   return {
-    due() {
-      if (now() - lastMs < keepEveryMs) return;
+    due(length) {
+      if (now() - lastMs < Math.max(keepEveryMs, length / keptPerMs)) return;
       lastMs = now();
       act();
     },

@@ -156,6 +156,10 @@ export async function readConversation(owner: string, id: string): Promise<Read 
     browser.readConversation(owner, id).catch(() => null),
     isOn() ? unlessAway(() => readFromServer(id)) : null,
   ]);
+  return merged(here, there);
+}
+
+function merged(here: Read | null, there: Read | null): Read | null {
   if (here === null || there === null) return here ?? there;
   const entry = here.entry.updatedAt > there.entry.updatedAt ? here.entry : there.entry;
   const steps = new Map([...there.steps, ...here.steps].map((step) => [step.id, step]));
@@ -233,9 +237,9 @@ export async function keepOnServer(owner: string, on: boolean, onMoved: (left: n
   }
   await readHeads(owner);
   let left = heads.size;
-  for (const [id, entry] of heads) {
-    const read = await readFromServer(id);
-    if (read !== null) await browser.write({ ...entry, owner }, read.steps, false);
+  for (const id of heads.keys()) {
+    const read = merged(await browser.readConversation(owner, id), await readFromServer(id));
+    if (read !== null) await browser.write({ ...read.entry, owner }, read.steps, false);
     onMoved(--left);
   }
   await post("/conversations/choice", { on, version: server.value.version });

@@ -8,13 +8,13 @@ export const password = "correct horse battery";
 export const operator = "operator@example.com";
 export const colleague = "mara.lindqvist@example.com";
 /** Has used nearly all of its day's allowance. */
-const spender = "theo.okafor@example.com";
+export const spender = "theo.okafor@example.com";
 
 const given = ["ana", "bela", "chen", "dara", "emil", "fatima", "goran", "hana", "ines", "jonas"];
 const family = ["abel", "brandt", "costa", "diaz", "eriksen", "farkas", "gupta", "huang", "ito", "jansen"];
 const models = ["core-3", "core-3-pro", "open-05-3BIT-REAP", "core-2-pro", "core-3.1"];
 /** No request to it is answered on a bad day. */
-const failing = "core-2-pro";
+export const failing = "core-3.1";
 
 /** What an engine answers; `failing`: it fails. */
 function engine(failing: readonly string[]): Bun.Server<undefined> {

@@ -17,7 +17,7 @@ const allStops: readonly Stop[] = [
   ...stops("user", "/device?user_code=BBBB-CCCC", "/operator/nothing"),
   ...stops("operator", "/operator", "/operator/log", "/operator/accounts", "/operator/nodes", "/operator/models"),
   ...stops("operator", "/operator/line", "/operator/requests", "/operator/batches", "/operator/config"),
-  ...stops("operator", "/operator/server", "/operator/audit"),
+  ...stops("operator", "/operator/server", "/operator/audit", "/operator/nodes/gpu-c", "/operator/models/core-3.1"),
 ];
 
 /** What nobody waits for any longer: the page has its heading, and nothing of it is loading. */
@@ -101,7 +101,7 @@ const looks: readonly Look[] = [
   { name: "200", options: { viewport: { width: 640, height: 430 }, deviceScaleFactor: 2 } },
   { name: "rtl", options: {}, rightToLeft: true },
   { name: "forced", options: { forcedColors: "active" } },
-  { name: "print", options: {}, print: true },
+  { name: "print", options: { viewport: { width: 690, height: 990 } }, print: true },
 ];
 
 async function pictures(part: string): Promise<void> {
@@ -121,8 +121,11 @@ async function pictures(part: string): Promise<void> {
       await page.waitForTimeout(500); // fonts and charts
       const past = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
       if (past > 0) console.log(`${title}: ${past} pixels stick out`);
-      if (print) await Bun.write(join(folder, `${title}.pdf`), await page.pdf({ format: "A4" }));
-      else await page.screenshot({ path: join(folder, `${title}.png`), fullPage: true });
+      if (print) {
+        await Bun.write(join(folder, `${title}.pdf`), await page.pdf({ format: "A4" }));
+        await page.emulateMedia({ media: "print" });
+      }
+      await page.screenshot({ path: join(folder, `${title}.png`), fullPage: true });
     }
   }
   await browser.close();

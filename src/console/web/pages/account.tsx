@@ -58,7 +58,7 @@ export function AccountPage(): VNode {
           title="Signed-in browsers"
           side={(sessions.value?.sessions.length ?? 0) > 1 && <EndOthers onEnded={sessions.reload} />}
         >
-          <Loaded resource={sessions}>
+          <Loaded resource={sessions} lines={1}>
             {(value) => (
               <ul class="item-list">
                 {value.sessions.map((shown) => (

@@ -17,6 +17,7 @@ import { toast } from "../parts/toasts.tsx";
 import { askApi, saveFile, upload } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
 import { sells } from "../session.ts";
+import { t } from "../texts.ts";
 
 export const lookMs = 3_000;
 const shownMax = 100;
@@ -174,7 +175,14 @@ const hasEnded = ({ status }: Batch): boolean => ["completed", "failed", "expire
 type TableProps = Readonly<{ batches: readonly Batch[]; onCancel: (batch: Batch) => void }>;
 
 function BatchTable({ batches, onCancel }: TableProps): VNode {
-  if (batches.length === 0) return <Empty icon="log" title="No batches yet" />;
+  if (batches.length === 0)
+    return (
+      <Empty icon="batches" title={t("batches.none")}>
+        <a data-leaves href="/docs/guide/clients#batches">
+          {t("batches.how")}
+        </a>
+      </Empty>
+    );
   return (
     <Table caption="Batches" columns={["Batch", "Progress", ...figures("Cost"), buttonColumn()]}>
       {batches.map((batch) => (

@@ -1,6 +1,6 @@
 // Surrounds every page of a signed-in account with the navigation: at the side, or at the bottom on a phone.
 import type { ComponentChildren, VNode } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { count } from "../format.ts";
 import {
   accountGroups,
@@ -26,9 +26,13 @@ import { rich, t } from "../texts.ts";
 /** On a phone, the others are behind "More". */
 const phonePages = accountPages.filter(({ path }) => ["/", "/playground", "/key", "/usage"].includes(path));
 
+/** After a page was shown. */
+const nextPagesMs = 3_000;
+
 export function Shell({ children }: { children: ComponentChildren }): VNode {
   const [menuOpen, setMenuOpen] = useState(false);
   const closeMenu = (): void => setMenuOpen(false);
+  useNextPages();
   return (
     <div class="shell">
       <a class="skip-link" href="#content">
@@ -82,6 +86,18 @@ export function Shell({ children }: { children: ComponentChildren }): VNode {
       <PaletteHost />
     </div>
   );
+}
+
+/** What people may open next, once nothing else is to be done; not where each byte counts. */
+function useNextPages(): void {
+  useEffect(() => {
+    const { connection } = navigator as { connection?: { effectiveType?: string; saveData?: boolean } };
+    if (connection?.saveData === true || /[23]g$/.test(connection?.effectiveType ?? "")) return;
+    const shown = [...accountPages.filter(isShown), ...(account.value?.operator === true ? operatorPages : [])];
+    const load = (): void => shown.forEach((page) => void page.load().catch(() => {})); // asked again when it is opened
+    const timer = setTimeout(() => requestIdleCallback(load), nextPagesMs);
+    return () => clearTimeout(timer);
+  }, []);
 }
 
 const Brand = (): VNode => (
@@ -158,7 +174,7 @@ const Balance = (): VNode | null => {
 
 /** Blank if nothing is limited or nothing costs anything. */
 const toSpend = (spendable: number | null): string =>
-  spendable === null || !sells.value ? " " : t("shell.to_spend", { spendable });
+  spendable === null || !sells.value ? " " : t("shell.to_spend_short", { spendable });
 
 function SideFoot(): VNode {
   const leave = (): void => void signOut().catch((error: Error) => toast(error.message, "failed"));
@@ -168,7 +184,7 @@ function SideFoot(): VNode {
         <a href="/account" title={account.value?.email}>
           {account.value?.email}
         </a>
-        <span class="quiet">{numbers.value === null ? " " : toSpend(numbers.value.spendable)}</span>
+        <span class="quiet nowrap">{numbers.value === null ? " " : toSpend(numbers.value.spendable)}</span>
       </div>
       <div class="side-tools">
         <ThemeChoice />

@@ -130,7 +130,12 @@ const firstToken = ({ day: { first_token_p50_ms: first } }: OperatorModel): stri
 
 const columns: readonly DataColumn<OperatorModel>[] = [
   { id: "model", name: "common.model", sort: ({ id }) => id, cell: (model) => <Name of={model} /> },
-  { id: "state", name: "common.state", sort: stateOf, cell: (model) => <State of={model} /> },
+  {
+    id: "state",
+    name: "common.state",
+    sort: (model) => states.indexOf(stateOf(model)),
+    cell: (model) => <State of={model} />,
+  },
   { id: "nodes", name: "menu.nodes", look: "quiet sentence", cell: (model) => <Nodes of={model} /> },
   { id: "price", name: "models.price", isFigure: true, look: "nowrap", cell: priceOf },
   { id: "plans", name: "models.plans", look: "quiet break", room: "widest", cell: ({ plans }) => plansIn(plans) },
@@ -213,7 +218,8 @@ const Name = ({ of: { id, aliases, kind, hidden } }: { of: OperatorModel }): VNo
 
 const Nodes = ({ of: model }: { of: OperatorModel }): VNode => (
   <>
-    {model.nodes.length > 0 ? <Parted name={wholeNodes(model).join(", ")} /> : model.missing}
+    {model.nodes.length > 0 && <Parted name={wholeNodes(model).join(", ")} />}
+    {stateOf(model) === "none" && model.missing}
     {model.below.map((line) => (
       <p key={line} class="small-text break">
         {line}
@@ -239,16 +245,25 @@ const wholeNodes = ({ nodes, below }: OperatorModel): readonly string[] =>
   nodes.filter((name) => !below.some((line) => line.startsWith(`${name}: `)));
 
 /** The worst first; what the catalog knows and no node is for waits at the end. */
-const states = ["none", "drained", "below", "up", "unused"] as const;
-const looks = ["bad", "warn", "warn", "good", ""] as const;
+const states = ["none", "failing", "drained", "below", "up", "unused"] as const;
+const looks: Readonly<Record<(typeof states)[number], string>> = {
+  none: "bad",
+  failing: "bad",
+  drained: "warn",
+  below: "warn",
+  up: "good",
+  unused: "",
+};
 
-function stateOf({ id, by, nodes, up, below }: OperatorModel): number {
+function stateOf({ id, by, nodes, up, below, day }: OperatorModel): (typeof states)[number] {
   const isWanted = by !== "catalog" || operatorNumbers.value?.nodes.some(({ models }) => Object.hasOwn(models, id));
-  return nodes.length === 0 && isWanted !== true ? 4 : nodes.length === 0 ? 0 : !up ? 1 : below.length > 0 ? 2 : 3;
+  if (nodes.length === 0) return isWanted === true ? "none" : "unused";
+  if (day.failed * 2 > day.requests) return "failing";
+  return !up ? "drained" : below.length > 0 ? "below" : "up";
 }
 
 const State = ({ of }: { of: OperatorModel }): VNode => (
-  <span class={`badge ${looks[stateOf(of)]}`}>{t(`models.state_${states[stateOf(of)]!}`)}</span>
+  <span class={`badge ${looks[stateOf(of)]}`}>{t(`models.state_${stateOf(of)}`)}</span>
 );
 
 function priceOf({ price: dollars }: OperatorModel): string {

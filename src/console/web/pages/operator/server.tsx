@@ -48,7 +48,7 @@ function Configuration({ server, onChanged }: PartProps): VNode {
   return (
     <section class="card stack" aria-label={t("menu.config")}>
       <h2>{t("menu.config")}</h2>
-      <dl class="facts">
+      <dl class="facts start">
         {gateway !== null && (
           <Fact name={t("server.gateway")} class="break" value={t("server.gateway_own", { gateway })} />
         )}
@@ -79,7 +79,7 @@ const ReloadOutcome = ({ of }: { of: ReloadResult }): VNode =>
       <pre class="message">{of.refused}</pre>
     </div>
   ) : (
-    <dl class="facts">
+    <dl class="facts start">
       <Fact
         name={t("server.changed")}
         value={of.applied.length === 0 ? t("server.changed_nothing") : <Names of={of.applied} look="good" />}
@@ -169,7 +169,7 @@ function BackupOutcome({ of }: { of: BackupResult }): VNode {
   const [look, words] = looks[of.state];
   return (
     <div class="stack">
-      <dl class="facts">
+      <dl class="facts start">
         <Fact name={t("server.last_backup")} value={<span class={`badge ${look}`}>{t(words)}</span>} />
         <Fact name={t("server.file")} class="break" value={<code>{of.file}</code>} />
         <Fact name={t("server.started")} title={utc(of.started_at)} value={ago(of.started_at)} />

@@ -56,7 +56,7 @@ function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTe
           ))}
       </div>
       <FormError message={action.error} />
-      <dl class="facts">
+      <dl class="facts start">
         <Fact name={t("webhooks.host")} class="break">
           <code>{host}</code>
           <span class="quiet"> · {t(signed ? "webhooks.signed" : "webhooks.not_signed", { format })}</span>

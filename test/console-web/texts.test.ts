@@ -160,7 +160,6 @@ const unconverted = new Set<string>([
   "palette/door.tsx",
   "palette/items.ts",
   "palette/palette.tsx",
-  "parts/asking-dialogs.tsx",
   "parts/chart-frame.tsx",
   "parts/code-block.tsx",
   "parts/copy-button.tsx",

@@ -1,24 +1,22 @@
 // A dialog that asks for a name and nothing else.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { Action } from "../resource.ts";
 import { FormDialog } from "./asking-dialogs.tsx";
+import { t } from "../texts.ts";
 import { TextField } from "./field.tsx";
 
 type NameDialogProps = Readonly<{
   title: string;
-  label?: string;
   hint?: string;
   name?: string;
   maxLength: number;
   caption: string;
   onName: (name: string) => Promise<void>;
   onClose: () => void;
-  end?: (action: Action) => VNode;
 }>;
 
 export function NameDialog(props: NameDialogProps): VNode {
-  const { title, label = "Name", hint, name: before = "", maxLength, caption, onName, onClose, end } = props;
+  const { title, hint, name: before = "", maxLength, caption, onName, onClose } = props;
   const [name, setName] = useState(before);
   return (
     <FormDialog
@@ -29,10 +27,9 @@ export function NameDialog(props: NameDialogProps): VNode {
         onClose();
       }}
       onClose={onClose}
-      end={end}
     >
       <TextField
-        label={label}
+        label={t("common.name")}
         hint={hint}
         required
         pattern=".*\S.*"

@@ -479,7 +479,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 1 });
     await write(page, "Not kept [[text]]");
     await page.locator(".toast").getByText("This browser has no room left to keep").waitFor();
-    await page.getByText("This browser has no room left. New").waitFor();
+    await page.locator(".kept .form-error").waitFor();
     await page.locator(".turn.answer .turn-foot").waitFor();
     expect(await titles(page)).toBe("");
     await devtools.send("Storage.overrideQuotaForOrigin", { origin });

@@ -139,7 +139,8 @@ const grow = question(
 const total = question("total", "SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM conversation_shares");
 const heads = question(
   "heads",
-  `SELECT conversation, id, content FROM conversation_records WHERE ${ofAccount} AND id IN ('', '~')`,
+  `SELECT conversation, id, content FROM conversation_records WHERE ${ofAccount} AND id IN ('', '~')
+   ORDER BY conversation, id`,
 );
 const sums = question(
   "sums",

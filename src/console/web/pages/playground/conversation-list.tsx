@@ -204,22 +204,7 @@ function EntryItem({ entry, isShown, isRenamed, onOpen, onRename }: EntryItemPro
     };
     return (
       <li class="current">
-        <input
-          type="text"
-          aria-label={t("play.title")}
-          maxLength={titleMaxLength}
-          defaultValue={title}
-          ref={(field) => field?.select()}
-          onBlur={(event) => end(event.currentTarget.value.trim())}
-          onKeyDown={(event) => {
-            if (event.key === "Enter") event.currentTarget.blur();
-            if (event.key !== "Escape") return;
-            event.stopPropagation();
-            event.preventDefault();
-            event.currentTarget.value = title;
-            event.currentTarget.blur();
-          }}
-        />
+        <TitleField title={title} onEnd={end} />
       </li>
     );
   }
@@ -252,6 +237,28 @@ function EntryItem({ entry, isShown, isRenamed, onOpen, onRename }: EntryItemPro
         ]}
       />
     </li>
+  );
+}
+
+function TitleField({ title, onEnd }: Readonly<{ title: string; onEnd: (name: string) => void }>): VNode {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.select(), []); // not again while somebody types
+  return (
+    <input
+      ref={field}
+      type="text"
+      aria-label={t("play.title")}
+      maxLength={titleMaxLength}
+      defaultValue={title}
+      onBlur={(event) => onEnd(event.currentTarget.value.trim())}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== "Escape") return;
+        event.stopPropagation();
+        event.preventDefault();
+        if (event.key === "Escape") event.currentTarget.value = title;
+        event.currentTarget.blur();
+      }}
+    />
   );
 }
 

@@ -189,8 +189,8 @@ export interface AccessLinkRecords {
   link(tokenHash: string): Soon<AccessLink | null>;
   linkById(id: number): Soon<AccessLink | null>;
   nextLinkId(): Soon<number>;
-  /** Invitations that were not used, the newest first; expired ones too. */
-  openInvitations(limit: number): Soon<readonly AccessLink[]>;
+  /** Invitations that were not used, the newest first; expired ones too. `team`: into that alone. */
+  openInvitations(limit: number, team?: AccountId): Soon<readonly AccessLink[]>;
 }
 
 /** What an operator's token allows: to look, to change what belongs to people, or everything. */

@@ -39,7 +39,7 @@ export const planTable = table(
       shown: "the id, with a capital",
     }),
     tokensPerDay: key("tokens_per_day", amount(dailyAllowanceMaxTokens), {
-      about: "Balance tokens a day; purchased credit pays for the rest.",
+      about: "Balance tokens a day; credit pays for the rest.",
       otherwise: null,
       shown: "0",
     }),

@@ -97,7 +97,11 @@ export class TomlFile {
   constructor(text: string) {
     this.#newLine = text.includes("\r\n") ? "\r\n" : "\n";
     this.#lines = text.split(/\r?\n/);
-    this.#values = Bun.TOML.parse(text) as TomlValues;
+    try {
+      this.#values = Bun.TOML.parse(text) as TomlValues;
+    } catch (error) {
+      throw refused((error as Error).message);
+    }
   }
 
   get text(): string {
@@ -110,7 +114,7 @@ export class TomlFile {
 
   /** Sets a value; undefined: takes it out. The last step of a path may be the next row of a list. */
   set(path: TomlPath, value: unknown): void {
-    const meant = structuredClone(this.#values);
+    const meant = Bun.TOML.parse(this.text) as TomlValues; // dates cannot be cloned
     const [last, above] = [path.at(-1)!, path.slice(0, -1)];
     let inside: any = meant;
     for (const [at, step] of above.entries()) inside = inside[step] ??= typeof path[at + 1] === "number" ? [] : {};

@@ -124,7 +124,12 @@ export class ConfigEditor implements ConfigEditing {
         before,
         hash: edited.hash,
       };
-      this.#keep([...this.#versions(), version].slice(-versionsKept));
+      try {
+        this.#keep([...this.#versions(), version].slice(-versionsKept));
+      } catch (error) {
+        // It is in force, whatever the data folder's disk does.
+        return { ...edited, warnings: [`it cannot be undone here: ${(error as Error).message}`] };
+      }
       return edited;
     });
   }
@@ -162,7 +167,8 @@ export class ConfigEditor implements ConfigEditing {
     const problem = whyFixed(file);
     if (problem !== null) throw new CommandError(problem);
     const text = readFileSync(file!, "utf8");
-    if (text.length > fileMaxBytes) throw new CommandError(`${file} is too large to be changed here`);
+    // Editors truncate a file before they write it.
+    if (text === "" && !this.#parts.config.isBlank) throw new ConfigIsOther(`${file} is empty, as while it is written`);
     if (hash === undefined || hash === hashOf(text)) return text;
     const last = this.#versions().at(-1);
     const whose =
@@ -201,7 +207,7 @@ export class ConfigEditor implements ConfigEditing {
       isApplied = true;
       return { ...edited, applied: [...outcome.applied], needs_restart: [...outcome.needsRestart] };
     } finally {
-      if (!isApplied) replace(file, before);
+      if (!isApplied && readFileSync(file, "utf8") === text) replace(file, before);
     }
   }
 
@@ -260,7 +266,9 @@ export class ConfigEditor implements ConfigEditing {
 function whyFixed(file: string | null): string | null {
   if (file === null) return "there is no configuration file: start the server with --config FILE";
   try {
-    if (!statSync(file).isFile()) return `${file} is no file that can be changed`;
+    const found = statSync(file);
+    if (!found.isFile()) return `${file} is no file that can be changed`;
+    if (found.size > fileMaxBytes) return `${file} is too large to be changed here`;
     accessSync(file, constants.R_OK | constants.W_OK);
     return null;
   } catch (error) {

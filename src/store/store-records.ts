@@ -204,8 +204,9 @@ export abstract class StoreRecords<At extends When>
     return this.next("access_links");
   }
 
-  openInvitations(limit: number): Answer<At, readonly AccessLink[]> {
-    return this.all("access_links", { kind: "invitation", used_at: null }, { limit });
+  openInvitations(limit: number, team?: AccountId): Answer<At, readonly AccessLink[]> {
+    const into = team === undefined ? {} : { team_id: team };
+    return this.all("access_links", { kind: "invitation", used_at: null, ...into }, { limit });
   }
 
   operatorToken(tokenHash: string): Answer<At, OperatorToken | null> {

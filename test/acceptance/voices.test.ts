@@ -129,8 +129,21 @@ describe("transcriptions", () => {
     expect(await rowsOf(account)).toMatchObject([{ input: seconds, billed_tokens: seconds * perSecond }]);
   });
 
-  test("a client that leaves pays for what it has heard", async () => {
+  test("a node that claims to have heard more than the file can hold is not believed", async () => {
     const account = await gateway.account();
+    const { usage } = (await (await hear(account.api_key, { prompt: "lies" })).json()) as {
+      usage: { seconds: number };
+    };
+    expect(usage.seconds).toBe(2);
+    expect(await rowsOf(account)).toMatchObject([{ input: 2, billed_tokens: 2 * perSecond }]);
+  });
+
+  test.each([
+    ["in parts", "hold", 1],
+    ["in segments", "hold segments", 2],
+  ])("a client that leaves pays for what it has heard %s", async (_, prompt, seconds) => {
+    const account = await gateway.account();
+    const { left } = node;
     const before = await hear(account.api_key, { prompt: "hold" }, undefined, {
       signal: AbortSignal.timeout(300),
     }).catch((error: Error) => error.name);
@@ -138,13 +151,15 @@ describe("transcriptions", () => {
     const leaves = new AbortController();
     const long = recording("short.mp3"); // its length is by its bytes, as nothing in its head tells it
     const padded = Uint8Array.from(Buffer.concat([long, Buffer.alloc(64_000 * 60)]));
-    const stream = { stream: "true", prompt: "hold" };
+    const stream = { stream: "true", prompt };
     const reply = await hear(account.api_key, stream, padded, { signal: leaves.signal });
     await reply.body!.getReader().read();
     leaves.abort();
     await eventually("the reply is charged", async () => (await rowsOf(account)).length === 1);
-    expect(await rowsOf(account)).toMatchObject([{ input: 1, billed_tokens: perSecond, estimated: true }]);
-    await eventually("its node was told", async () => node.left >= 2);
+    expect(await rowsOf(account)).toMatchObject([
+      { input: seconds, billed_tokens: seconds * perSecond, estimated: true },
+    ]);
+    await eventually("its node was told", async () => node.left > left);
     await eventually("nothing is left on the disk", async () => uploads().length === 0);
     node.release();
   });

@@ -236,6 +236,7 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
   [["keys", "create", "ann@x.org", "--name", "mine", "--team", "lab"], "key.create", '"mine" in lab'],
   [["keys", "create", "lab", "--name", "service"], "key.create", '"service"'],
   [["teams", "invite", "lab", "--limit-month", "9"], "invitation.create", "invitation 4 into the team, limit_month 9"],
+  [["teams", "withdraw", "lab", "4"], "invitation.withdraw", "invitation 4"],
   [["teams", "members", "remove", "lab", "ann@x.org"], "team.leave", "account 2"],
   [["accounts", "export", "ann@x.org"], "account.export", ""],
   [["backup", "copy.db"], "server.backup", "copy.db: "],

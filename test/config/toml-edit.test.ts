@@ -1,5 +1,6 @@
 // Edits of a configuration file: one thing is another, all else stays as it was written, and secrets stay where they are.
 import { describe, expect, test } from "bun:test";
+import { CommandError } from "../../src/core/expected-error.ts";
 import { join } from "node:path";
 import { changedFile, withoutSecrets } from "../../src/config/file-changes.ts";
 import { statementsOf, TomlFile, valueAt } from "../../src/config/toml-edit.ts";
@@ -184,6 +185,12 @@ test("from a browser or by a token, a key does not go to another address unseen"
   expect(faultsOf(evil)).toEqual(["nodes.0.api_key"]);
   expect(faultsOf("nodes.gpu.1.slots=2", evil)).toEqual(["nodes.0.api_key"]);
   expect(faultsOf(evil, "nodes.gpu.1.api_key=sk-own")).toEqual([]);
+});
+
+test("dates elsewhere do not matter, and a file that is no TOML is the operator's to mend", () => {
+  const dated = "[queue]\nmax_wait_seconds = 5\nsince = 1979-05-27T07:32:00Z\n";
+  expect(changedFile(dated, { set: ["queue.max_wait_seconds=6"] }, true).text).toBe(dated.replace("= 5", "= 6"));
+  expect(() => changedFile("[queue\n", { set: ["queue.max_wait_seconds=6"] }, true)).toThrow(CommandError);
 });
 
 test("whoever is on the machine may change all of it", () => {

@@ -483,7 +483,11 @@ const team: Team = {
   credit: 5,
   spendable: 5,
   own: { member, keys: accountKeys.keys },
-  managed: { members: [member], keys: accountKeys.keys },
+  managed: {
+    members: [member],
+    keys: accountKeys.keys,
+    invitations: payloads.map((email, id) => ({ id, email, limit_day: 1, limit_month: 2, expires_at: time })),
+  },
 };
 
 const invitations: Invitations = {

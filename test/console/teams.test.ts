@@ -61,6 +61,23 @@ describe("a team", () => {
     ).toContainEqual(["invitation.create", id]);
   });
 
+  test("shows its open invitations to its admins, who take them back", async () => {
+    const { site, admin, other, of } = await open();
+    const token = tokenOf(await admin.post(of("/invite"), { email: "new@x", limit_day: 5 }));
+    await other.post("/teams/join", { token: tokenOf(await admin.post(of("/invite"), {})) });
+    const [invitation, ...more] = (await admin.get(of(""))).body.managed.invitations;
+    expect([invitation, more]).toMatchObject([{ email: "new@x", limit_day: 5, limit_month: null }, []]);
+    const { id: elsewhere } = await site.office.units.change(async ({ accounts, links, now }) => {
+      const plain = await accounts.invitation({ email: null, plan: "free", credit: 0, expiresAt: now + 60_000 });
+      return (await links.make(plain)).link;
+    });
+    expect(told(await other.post(of("/withdraw"), { invitation: invitation.id }))).toEqual([409, "conflict"]);
+    expect(told(await admin.post(of("/withdraw"), { invitation: elsewhere }))).toEqual([409, "conflict"]);
+    expect((await admin.post(of("/withdraw"), { invitation: invitation.id })).status).toBe(200);
+    expect((await admin.get(of(""))).body.managed.invitations).toEqual([]);
+    expect((await site.browser().post("/link", { token })).status).toBe(400);
+  });
+
   test("has keys of its members and of its own, which spend from it and end with who leaves", async () => {
     const { site, admin, other, id, of, principal } = await open();
     await other.post("/teams/join", { token: tokenOf(await admin.post(of("/invite"), {})) });

@@ -97,6 +97,7 @@ test.each([
   [{ from: "2020-01-01", to: "2026-01-01", by: ["day"] }, "from", "at most 1000 days before"],
   [{ from: "1900-01-01", to: "2026-01-01", by: ["month"] }, "from", "at most 1000 months"],
   [{ time_zone: "Mars/Olympus" }, "time_zone", "must be a time zone"],
+  [{ time_zone: "2026-01-01T00:00[Europe/Berlin]" }, "time_zone", "must be a time zone"],
 ])("%j is refused at %s", (input, field, words) => {
   expect(problemWith(report, input)).toMatchObject({ path: [field], problem: expect.stringContaining(words) });
 });

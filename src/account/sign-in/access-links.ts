@@ -57,9 +57,9 @@ export class AccessLinks {
     draft.changes.push({ change: "use_link", id, account, at });
   }
 
-  /** Invitations that may be used, the newest first. */
-  async invitations(limit: number): Promise<AccessLink[]> {
-    return (await this.#parts.records.openInvitations(limit)).filter((link) => this.#isUsable(link));
+  /** Invitations that may be used, the newest first; `team`: into that alone. */
+  async invitations(limit: number, team?: AccountId): Promise<AccessLink[]> {
+    return (await this.#parts.records.openInvitations(limit, team)).filter((link) => this.#isUsable(link));
   }
 
   async withdraw(id: number): Promise<void> {

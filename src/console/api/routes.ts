@@ -106,6 +106,7 @@ export const routes = {
   "GET /teams/:id": { access: "account", reply: teams.Team },
   // of those below, some are for admins alone: 409
   "POST /teams/:id/invite": { access: "account", body: teams.NewMember, reply: teams.MemberLink },
+  "POST /teams/:id/withdraw": { access: "account", body: teams.NamedInvitation, reply: shapes.Done },
   "POST /teams/:id/change": { access: "account", body: teams.MemberChange, reply: shapes.Done },
   "POST /teams/:id/remove": { access: "account", body: teams.NamedMember, reply: shapes.Done },
   // shows the key this once

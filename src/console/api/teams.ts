@@ -26,6 +26,17 @@ export const Member = Type.Object({
 });
 export type Member = Static<typeof Member>;
 
+/** An open one; `email` null: whoever has the link. */
+const Invitation = Type.Object({
+  id: count(),
+  email: nullable(Type.String()),
+  limit_day: nullable(tokens()),
+  limit_month: nullable(tokens()),
+  expires_at: time(),
+});
+export type Invitation = Static<typeof Invitation>;
+export const NamedInvitation = Type.Object({ invitation: count() }, closed);
+
 export const Team = Type.Object({
   id: count(),
   name: Type.String(),
@@ -38,7 +49,9 @@ export const Team = Type.Object({
   /** Of the account itself. */
   own: nullable(Type.Object({ member: Member, keys: Type.Array(AccountKey) })),
   /** For admins and operators. */
-  managed: nullable(Type.Object({ members: Type.Array(Member), keys: Type.Array(AccountKey) })),
+  managed: nullable(
+    Type.Object({ members: Type.Array(Member), keys: Type.Array(AccountKey), invitations: Type.Array(Invitation) }),
+  ),
 });
 export type Team = Static<typeof Team>;
 

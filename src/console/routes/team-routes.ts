@@ -6,12 +6,16 @@ import type { AccountRecord } from "../../account/records.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Verb } from "../../office/verb.ts";
 import { create, revoke } from "../../office/verbs/keys.ts";
-import { invite, membersRemove, membersUpdate } from "../../office/verbs/teams.ts";
+import { invite, membersRemove, membersUpdate, withdraw } from "../../office/verbs/teams.ts";
+import type { Invitation } from "../api/teams.ts";
 import { ask } from "../ask.ts";
+import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { noteOwn } from "./entering.ts";
 import { keyOf, orRefused } from "./key-routes.ts";
 import { type Call, done, fail, type Failure, isFailure, type Route, route } from "./route.ts";
+
+const invitationsShownMax = 200;
 
 type TeamCall = Call<"account", unknown, unknown>;
 
@@ -70,7 +74,9 @@ export function teamRoutes(parts: ConsoleParts): Route[] {
           credit: view.credit,
           spendable: view.spendable,
           own: own === null ? null : { member: own, keys: keys.map(keyOf) },
-          managed: manages ? { members: [...members], keys: services.map(keyOf) } : null,
+          managed: manages
+            ? { members: [...members], keys: services.map(keyOf), invitations: await invitationsInto(unit, team.id) }
+            : null,
         };
       });
     }),
@@ -110,6 +116,10 @@ function changeRoutes(parts: ConsoleParts): Route[] {
       }),
     ),
 
+    route("POST /teams/:id/withdraw", (call) =>
+      inTeam(call, (team) => asked(call, withdraw, { team, id: call.body.invitation }).then(() => done)),
+    ),
+
     route("POST /teams/:id/change", (call) => {
       const { account, ...terms } = call.body;
       const change = async (team: string, email: string) => {
@@ -144,6 +154,13 @@ function changeRoutes(parts: ConsoleParts): Route[] {
     ),
   ];
 }
+
+const invitationsInto = async ({ links }: Unit, team: AccountId): Promise<Invitation[]> =>
+  (await links.invitations(invitationsShownMax, team)).map(
+    ({ id, email, tokensPerDay: limit_day, tokensPerMonth: limit_month, expiresAt }) => {
+      return { id, email, limit_day, limit_month, expires_at: timeOf(expiresAt) };
+    },
+  );
 
 /** Members and operators are told of it. */
 async function teamFor({ accounts }: Unit, { id, visitor: { account } }: TeamCall): Promise<AccountRecord | Failure> {

@@ -8,8 +8,8 @@ import { parseNodeJson, record } from "../json.ts";
 
 /** An hour of speech is 60 KB; with each word's time and probability it is 20 times that. */
 const transcriptMaxBytes = 8 * 1024 * 1024;
-/** The longest audio that a node may claim to have heard, beyond what the file seems to have. */
-const secondsMax = 1_000_000;
+/** A node that claims to have heard more than such a file can hold is not believed: no codec for speech takes less. */
+const bytesOfSecondMin = 80;
 /** Bytes a second of audio in formats whose length does not tell. */
 const audioBytesPerSecond: Readonly<Record<string, number>> = {
   wav: 44_100,
@@ -28,8 +28,9 @@ export class VoiceAnswer {
   #events: EventParser | null = null;
   #transcript: Buffer[] = [];
   #bytes = 0;
-  /** Of the transcript, and bytes of audio, that went to the sink. */
+  /** Of the transcript, in parts or in segments, and bytes of audio, that went to the sink. */
   #characters = 0;
+  #inSegments = 0;
   #audioBytes = 0;
   /** As the node tells. */
   #seconds: number | null = null;
@@ -76,7 +77,7 @@ export class VoiceAnswer {
     if (!this.begun) return { kind: "cancelled", usage: noUsage, estimated: false };
     const part =
       this.#voice.kind === "heard"
-        ? this.#characters
+        ? Math.max(this.#characters, this.#inSegments)
         : this.#audioBytes / (audioBytesPerSecond[this.#voice.format] ?? audioBytesPerSecond["mp3"]!);
     return { kind: "cancelled", usage: usageOf(unitsWithin(this.#voice, part)), estimated: true };
   }
@@ -106,16 +107,17 @@ export class VoiceAnswer {
     const text = typeof said === "string" ? said : bytes.toString();
     if (isJson && body === null) return void this.fail(nodeFailed("a transcript that is no JSON"));
     if (body?.["error"] != null) return void this.fail(failureOfEvent(this.#ask, text, false));
-    this.#hear(body);
+    // Clients are told what is charged.
+    const other = this.#hear(body) ? body : { ...body, usage: undefined };
     this.begun = true;
     // It was asked for events, and gives none.
     if (this.#ask.stream) this.#text(isJson ? body!["text"] : text);
     else
       this.#sink.piece({
         kind: "voice",
-        bytes: Buffer.from(text),
+        bytes: Buffer.from(other === body ? text : JSON.stringify(other)),
         type: this.#type,
-        lacksUsage: body?.["usage"] === undefined && body?.["text"] !== undefined,
+        lacksUsage: other?.["usage"] === undefined && body?.["text"] !== undefined,
       });
   }
 
@@ -132,7 +134,10 @@ export class VoiceAnswer {
       return;
     }
     this.#hear(event);
-    if (type === "transcript.text.segment") return this.#segment(payload);
+    if (type === "transcript.text.segment") {
+      this.#inSegments += String(event["text"]).length;
+      return this.#segment(payload);
+    }
     if (type === "transcript.text.done" && this.#characters > 0) return;
     const choice = record((event["choices"] as unknown[] | undefined)?.[0]);
     // OpenAI's events, vLLM's chunks, and whole segments
@@ -159,10 +164,16 @@ export class VoiceAnswer {
     this.#sink.piece({ kind: "voice", bytes, type: this.#events === null ? this.#type : "" });
   }
 
-  /** OpenAI and vLLM tell it in the usage, whisper.cpp and faster-whisper beside the segments. */
-  #hear(body: Record<string, unknown> | null): void {
+  /**
+   * OpenAI and vLLM tell it in the usage, whisper.cpp and faster-whisper beside the segments. False: it is not believed,
+   * and the file's own length counts.
+   */
+  #hear(body: Record<string, unknown> | null): boolean {
     const said = Number(record(body?.["usage"])?.["seconds"] ?? body?.["duration"] ?? Number.NaN);
-    if (said > 0 && said <= secondsMax) this.#seconds = Math.ceil(said);
+    const { seconds, file } = this.#voice as Extract<Voice, { kind: "heard" }>;
+    if (said > Math.max(seconds, file.bytes / bytesOfSecondMin)) return false;
+    if (said > 0) this.#seconds = Math.ceil(said);
+    return true;
   }
 }
 

@@ -158,7 +158,7 @@ export const address = accountVerb({
 
 export const credit = accountVerb({
   name: "accounts credit",
-  summary: "Add purchased credit to an account",
+  summary: "Add credit to an account",
   words: ["tokens"],
   fields: {
     tokens: tokens(1, "Balance tokens to add."),
@@ -331,7 +331,7 @@ export function accountInWords(account: AccountView): string {
     ...(isLimited
       ? [[`allowance of ${allowance.day}`, `${whole(allowance.left)} of ${whole(allowance.granted)} left`] as const]
       : []),
-    ["purchased credit", account.credit],
+    ["credit", account.credit],
     ["reserved by open requests", account.reserved],
     ...used(`coder calls since ${coder_calls.window}`, coder_calls),
     ...used(`searches of ${searches.day}`, searches),

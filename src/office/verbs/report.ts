@@ -168,7 +168,8 @@ function problem(input: ReportInput): SchemaError | null {
 const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text) && isRead(() => Temporal.PlainDate.from(text));
 const isMonth = (text: string): boolean =>
   /^\d{4}-\d\d$/.test(text) && isRead(() => Temporal.PlainYearMonth.from(text));
-const isZone = (text: string): boolean => isRead(() => Temporal.Now.zonedDateTimeISO(text));
+/** Temporal takes the zone of a whole time, too, which dates in words do not. */
+const isZone = (text: string): boolean => isRead(() => new Intl.DateTimeFormat("en", { timeZone: text }));
 
 function isRead(read: () => unknown): boolean {
   try {

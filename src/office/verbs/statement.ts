@@ -43,7 +43,7 @@ export type Statement = Readonly<{
 
 export const statement = accountVerb({
   name: "statement",
-  summary: "Print what an account used and bought in a month",
+  summary: "Print what an account used in a month, and the credit it got",
   details: "A month that is over stays as it is, whatever becomes of prices, cost centers and old lines.",
   fields,
   scope: "read",
@@ -66,7 +66,7 @@ export const statement = accountVerb({
         ],
       ),
       formatTable(
-        ["credit bought", "balance tokens", "USD"],
+        ["credit added", "balance tokens", "USD"],
         [
           ...made.credits.map(({ time, tokens, usd }) => [time, tokens, usd]),
           ["total", made.credit_total.tokens, made.credit_total.usd],
@@ -91,7 +91,7 @@ export async function statementOf(
     reported(work, { month, time_zone, by }, id, linesMax),
     work.requestLog.credits(id, from, until, linesMax + 1),
   ]);
-  if (bought.length > linesMax) throw new CommandError(`credit was bought more than ${linesMax} times`);
+  if (bought.length > linesMax) throw new CommandError(`credit was added more than ${linesMax} times`);
   const tokens = bought.reduce((sum, credit) => sum + credit.tokens, 0);
   const lines = rows.map(({ cost_center = null, model, ...sums }) => ({ cost_center, model: model ?? "", ...sums }));
   return {
@@ -168,7 +168,7 @@ ${rows.map((row) => `<tr>${row}</tr>`).join("\n")}
     sums(total),
   );
   const bought = table(
-    ["Bought on"],
+    ["Added on"],
     money,
     credits.map(({ time, tokens, usd }) => texts([dayOf(time)]) + figures([tokens, dollars(usd)])),
     figures([credit_total.tokens, dollars(credit_total.usd)]),

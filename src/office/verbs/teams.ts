@@ -3,7 +3,8 @@ import { Type } from "@sinclair/typebox";
 import { type MemberView, Teams } from "../../account/people/teams.ts";
 import type { Unit } from "../../account/office.ts";
 import type { AccountId } from "../../core/types.ts";
-import { orNull, oneOf, planId, text, tokens, when } from "../fields.ts";
+import { CommandError } from "../../core/expected-error.ts";
+import { orNull, oneOf, planId, text, tokens, when, wholeNumber } from "../fields.ts";
 import { expiryOf, expiryProblem } from "../link-expiry.ts";
 import { formatTable } from "../table.ts";
 import { teamVerb, verb } from "../verb.ts";
@@ -145,6 +146,22 @@ export const invite = teamVerb({
     `${link}\nOne person joins by it, until ${expires_at}. It is shown this once.${mailedInWords(made)}`,
 });
 
+export const withdraw = teamVerb({
+  name: "teams withdraw",
+  summary: "Revoke the link of an invitation into a team",
+  words: ["id"],
+  fields: { id: wholeNumber(1, "Its number in invitations list.", "ID") },
+  scope: "people",
+  owner: true,
+  audit: { action: "invitation.withdraw", detail: ({ input: { id } }) => `invitation ${id}`, ofOwners: true },
+  async change({ links }, { team, input: { id } }) {
+    if ((await links.findById(id)).team !== team.id) throw new CommandError(`the team has no invitation ${id}`);
+    await links.withdraw(id);
+    return { id };
+  },
+  print: ({ id }) => `Invitation ${id} is void.`,
+});
+
 export const membersAdd = teamVerb({
   name: "teams members add",
   summary: "Put a person who has an account into a team",
@@ -202,7 +219,19 @@ export const membersList = teamVerb({
   print: membersInWords,
 });
 
-export default [create, list, show, update, remove, invite, membersAdd, membersUpdate, membersRemove, membersList];
+export default [
+  create,
+  list,
+  show,
+  update,
+  remove,
+  invite,
+  withdraw,
+  membersAdd,
+  membersUpdate,
+  membersRemove,
+  membersList,
+];
 
 async function onMember(
   { accounts, teams }: Unit,

@@ -119,8 +119,8 @@ export class LockingRecords extends PostgresRecords {
   }
 
   /** Who looks at all of them makes one that is not among them: one at a time. */
-  override openInvitations(limit: number): Promise<readonly AccessLink[]> {
-    return this.#counted("access_links", () => super.openInvitations(limit));
+  override openInvitations(limit: number, team?: AccountId): Promise<readonly AccessLink[]> {
+    return this.#counted("access_links", () => super.openInvitations(limit, team));
   }
 
   /** As invitations. */

@@ -22,6 +22,7 @@ import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { account, loadSession } from "../session.ts";
+import { TeamInvitations } from "./team-invitations.tsx";
 
 const keyNameMaxLength = 64;
 
@@ -82,6 +83,7 @@ function OneTeam({ id, choice, onLeft }: OneTeamProps): VNode {
             {shown.managed !== null && (
               <>
                 <Members team={shown} members={shown.managed.members} onChanged={reload} />
+                <TeamInvitations team={shown.id} open={shown.managed.invitations} onChanged={reload} />
                 <Keys team={shown} title="Service keys" keys={shown.managed.keys} isService onChanged={reload}>
                   A service key belongs to the team and to no person: for programs that stay when people go.
                 </Keys>
@@ -300,7 +302,15 @@ function Members({ team, members, onChanged }: MembersProps): VNode {
           ))}
         </Table>
       )}
-      {inviting && <InviteDialog team={team} onClose={() => setInviting(false)} />}
+      {inviting && (
+        <InviteDialog
+          team={team}
+          onClose={() => {
+            setInviting(false);
+            onChanged();
+          }}
+        />
+      )}
       {limiting !== null && (
         <ChangeDialog
           team={team}

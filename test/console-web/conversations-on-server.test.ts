@@ -112,13 +112,16 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await list(page).getByRole("link", { name: "Shared" }).press("F2");
     await page.keyboard.type("Named");
     await page.keyboard.press("Enter");
+    await expectEventually(() => titles(page), "Named");
     await ask(second.page, "After that [[text]]");
     await look(second.page);
     await expectEventually(() => titles(second.page), "Named");
     await list(page).getByRole("link", { name: "Named" }).press("Delete");
+    await page.getByRole("button", { name: "Undo" }).waitFor();
     await look(second.page);
     await expectEventually(() => titles(second.page), "");
     await page.getByRole("button", { name: "Undo" }).click();
+    await expectEventually(() => titles(page), "Named");
     await look(second.page);
     await expectEventually(() => titles(second.page), "Named");
     await list(second.page).getByRole("link", { name: "Named" }).click();

@@ -67,15 +67,13 @@ async function load(file: File): Promise<void> {
 export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
   const [words, setWords] = useState("");
   const [renamed, setRenamed] = useState<string | null>(null);
-  const [asking, setAsking] = useState<"delete all" | "keeping" | null>(null);
-  const chooser = useRef<HTMLInputElement>(null);
+  const [asking, setAsking] = useState<Question | null>(null);
   const all = entries.value;
   const found = useFound(words, all);
   const groups = useMemo(() => grouped(found), [found]);
   const shown = conversation.value.id;
   const close = (): void => setAsking(null);
-  const { state } = server.value;
-  if (keeping.value === "nowhere" && state !== "on") {
+  if (keeping.value === "nowhere" && server.value.state !== "on") {
     return <p class="quiet small-text">{t("play.kept_nowhere")}</p>;
   }
   return (
@@ -123,40 +121,7 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
               : t(words.trim() === "" ? "play.none_yet" : "play.none_found")}
         </p>
       </nav>
-      <footer>
-        <p class="quiet small-text">
-          {state === "on"
-            ? t("play.kept_on_server", { bytes: bytes(server.value.bytes), most: bytes(server.value.bytes_max) })
-            : t("play.kept_in_browser")}{" "}
-          {state !== "never" && (
-            <Button caption={t("play.change_place")} class="link-button" onClick={() => setAsking("keeping")} />
-          )}
-        </p>
-        <Menu
-          label={t("play.all_conversations")}
-          items={[
-            { caption: t("play.import"), icon: "upload", act: () => chooser.current?.click() },
-            ...(all === null || all.length === 0
-              ? []
-              : ([
-                  { caption: t("play.export_all"), icon: "download", act: () => tried(save(all, "json")) },
-                  { caption: t("play.delete_all"), icon: "trash", act: () => setAsking("delete all"), isDanger: true },
-                ] as const)),
-          ]}
-        />
-        <input
-          ref={chooser}
-          type="file"
-          accept=".json,application/json"
-          aria-label={t("play.import")}
-          hidden
-          onChange={(event) => {
-            const [file] = event.currentTarget.files ?? [];
-            if (file !== undefined) tried(load(file));
-            event.currentTarget.value = "";
-          }}
-        />
-      </footer>
+      <Foot all={all ?? []} onAsk={setAsking} />
       {asking === "delete all" && (
         <Confirm
           title={t("play.delete_all_title")}
@@ -169,6 +134,50 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
       )}
       {asking === "keeping" && <KeepingDialog count={all?.length ?? 0} onClose={close} />}
     </div>
+  );
+}
+
+type Question = "delete all" | "keeping";
+
+/** Where they are kept, and what is done with all of them. */
+function Foot({ all, onAsk }: Readonly<{ all: readonly Entry[]; onAsk: (question: Question) => void }>): VNode {
+  const chooser = useRef<HTMLInputElement>(null);
+  const { state } = server.value;
+  return (
+    <footer>
+      <p class="quiet small-text">
+        {state === "on"
+          ? t("play.kept_on_server", { bytes: bytes(server.value.bytes), most: bytes(server.value.bytes_max) })
+          : t("play.kept_in_browser")}{" "}
+        {state !== "never" && (
+          <Button caption={t("play.change_place")} class="link-button" onClick={() => onAsk("keeping")} />
+        )}
+      </p>
+      <Menu
+        label={t("play.all_conversations")}
+        items={[
+          { caption: t("play.import"), icon: "upload", act: () => chooser.current?.click() },
+          ...(all.length === 0
+            ? []
+            : ([
+                { caption: t("play.export_all"), icon: "download", act: () => tried(save(all, "json")) },
+                { caption: t("play.delete_all"), icon: "trash", act: () => onAsk("delete all"), isDanger: true },
+              ] as const)),
+        ]}
+      />
+      <input
+        ref={chooser}
+        type="file"
+        accept=".json,application/json"
+        aria-label={t("play.import")}
+        hidden
+        onChange={(event) => {
+          const [file] = event.currentTarget.files ?? [];
+          if (file !== undefined) tried(load(file));
+          event.currentTarget.value = "";
+        }}
+      />
+    </footer>
   );
 }
 

@@ -88,13 +88,7 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
           onInput={(event) => setWords(event.currentTarget.value)}
         />
       </div>
-      {(keeping.value === "full" || server.value.isFull || server.value.isAway) && (
-        <p class={server.value.isAway ? "notice small-text" : "form-error"} role="status">
-          {keeping.value === "full"
-            ? t("play.browser_full")
-            : t(server.value.isFull ? "play.server_full" : "play.server_away")}
-        </p>
-      )}
+      <Trouble />
       <nav class="kept-list" aria-label={t("play.conversations")} onKeyDown={moveFocus}>
         {groups.map(([name, group]) => (
           <section key={name}>
@@ -134,6 +128,17 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
       )}
       {asking === "keeping" && <KeepingDialog count={all?.length ?? 0} onClose={close} />}
     </div>
+  );
+}
+
+/** Why something is not where it should be. */
+function Trouble(): VNode | null {
+  const { isFull, isAway } = server.value;
+  if (keeping.value !== "full" && !isFull && !isAway) return null;
+  return (
+    <p class={isAway ? "notice small-text" : "form-error"} role="status">
+      {t(keeping.value === "full" ? "play.browser_full" : isFull ? "play.server_full" : "play.server_away")}
+    </p>
   );
 }
 

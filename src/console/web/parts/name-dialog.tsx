@@ -7,16 +7,19 @@ import { TextField } from "./field.tsx";
 
 type NameDialogProps = Readonly<{
   title: string;
+  label?: string;
   hint?: string;
   name?: string;
   maxLength: number;
+  isOptional?: boolean;
   caption: string;
   onName: (name: string) => Promise<void>;
   onClose: () => void;
 }>;
 
 export function NameDialog(props: NameDialogProps): VNode {
-  const { title, hint, name: before = "", maxLength, caption, onName, onClose } = props;
+  const { title, label = t("common.name"), hint, name: before = "", maxLength, caption, onName, onClose } = props;
+  const { isOptional = false } = props;
   const [name, setName] = useState(before);
   return (
     <FormDialog
@@ -29,10 +32,10 @@ export function NameDialog(props: NameDialogProps): VNode {
       onClose={onClose}
     >
       <TextField
-        label={t("common.name")}
+        label={label}
         hint={hint}
-        required
-        pattern=".*\S.*"
+        required={!isOptional}
+        pattern={isOptional ? undefined : ".*\\S.*"}
         maxLength={maxLength}
         autocomplete="off"
         autofocus

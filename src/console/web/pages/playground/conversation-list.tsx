@@ -1,6 +1,6 @@
 // The conversations of the account, by day: searched, opened, pinned, renamed, exported, deleted, and where they are kept.
 import type { VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now } from "../../clock.ts";
 import { bytes, localDate } from "../../format.ts";
 import { Confirm } from "../../parts/asking-dialogs.tsx";
@@ -256,7 +256,11 @@ function EntryItem({ entry, isShown, isRenamed, onOpen, onRename }: EntryItemPro
 
 function TitleField({ title, onEnd }: Readonly<{ title: string; onEnd: (name: string) => void }>): VNode {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.select(), []); // not again while somebody types
+  // At once, and not again while somebody types.
+  useLayoutEffect(() => {
+    field.current?.focus();
+    field.current?.select();
+  }, []);
   return (
     <input
       ref={field}

@@ -108,7 +108,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       await page.getByLabel("Days until it expires").waitFor();
       expect(await page.getByLabel(/credit/i).count()).toBe(0);
       await page.keyboard.press("Escape");
-      await page.getByRole("link", { name: email }).click();
+      await page.getByRole("main").getByRole("link", { name: email }).click();
       await page.getByRole("region", { name: "Use by model" }).waitFor();
       expect(await page.locator("main").getByText(money).allTextContents()).toEqual([]);
 

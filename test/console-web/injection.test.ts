@@ -4,9 +4,10 @@ import { eachCount } from "../../src/core/count-limits.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { BrowserSessions } from "../../src/console/api/account.ts";
-import type { AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
+import type { AccountUse, AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
 import type { AccountKeys, KeyState } from "../../src/console/api/keys.ts";
 import type { AccountNumbers } from "../../src/console/api/live.ts";
+import type { MailState } from "../../src/console/api/mail.ts";
 import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.ts";
 import type { ConsoleModels, Overview } from "../../src/console/api/overview.ts";
 import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/console/api/plan.ts";
@@ -73,7 +74,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         ["/operator/accounts", payloads.length],
         ["/operator/requests", payloads.length],
         ["/operator/nodes", payloads.length],
-        ["/operator/models", payloads.length],
+        ["/operator/models", 50],
         ["/operator/server", 1],
         ["/operator/audit", payloads.length],
         ["/operator/log", payloads.length],
@@ -91,9 +92,9 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
           if ((await next.count()) === 0) break;
         }
       }
-      await page.goto("/operator/accounts");
-      await page.locator("tbody button").first().click();
+      await page.goto("/operator/accounts/someone");
       await page.getByRole("button", { name: "Set password" }).waitFor();
+      await page.getByRole("region", { name: "End users, 30 days" }).waitFor();
       await expectHarmless(visit, "account sheet");
       await page.goto("/usage");
       await page.locator("tbody button").first().click();
@@ -231,8 +232,11 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/keys": accountKeys,
     "/usage": { rows: payloads.map(usageRow), next: null } satisfies UsagePage,
     "/usage/summary": summary,
+    "/use": accountUse,
+    "/operator/account": operatorAccount,
     "/plan": plan,
     "/sessions": sessions,
+    "/mail": { address: payloads.join(" "), kinds: [], choices: [], proof: "password" } satisfies MailState,
     "/operator/accounts": {
       accounts: payloads.map(accountRow),
       total: payloads.length,
@@ -255,9 +259,8 @@ async function answerWithPayloads(page: Page): Promise<void> {
     const path = new URL(route.request().url()).pathname.slice("/console/api".length);
     if (path === "/events")
       return route.fulfill({ headers: { "content-type": "text/event-stream" }, body: ": none\n\n" });
-    const account = /^\/operator\/accounts\/(\d+)(\/usage)?$/.exec(path);
-    if (account === null) return route.fulfill({ json: replies[path] });
-    return route.fulfill({ json: account[2] === undefined ? operatorAccount : replies["/usage"] });
+    const of = /^\/operator\/accounts\/\d+(\/(?:keys|sessions|use))$/.exec(path)?.[1];
+    return route.fulfill({ json: replies[of ?? path] });
   });
 }
 
@@ -346,6 +349,13 @@ const summary: UsageSummary = {
   end_users: payloads.map((name) => ({ name, key: name, ...sum })),
 };
 
+const accountUse: AccountUse = {
+  today: sum,
+  month: sum,
+  models: payloads.map((model) => ({ model, today: sum, days30: sum })),
+  end_users: payloads.map((name) => ({ name, key: name, limit_day: 1, ...sum })),
+};
+
 const requestLog: LogPage = {
   rows: payloads.map((payload, index) => ({
     time,
@@ -358,6 +368,8 @@ const requestLog: LogPage = {
     asked_model: payload,
     tags: payload,
     cost_center: payload,
+    address: payload,
+    priority: payload,
     node: payload,
     status: 500,
     reason: payload,
@@ -524,7 +536,7 @@ const accountOf = (email: string, id: number) => ({
   plan: "free",
   credit: 0,
   operator: true,
-  team: true,
+  team: false,
   disabled: false,
   created_at: time,
 });
@@ -547,6 +559,8 @@ const operatorAccount: OperatorAccount = {
   mail_address: payloads[0]!,
   providers: [...payloads],
   numbers,
+  cost_center: payloads.join(" "),
+  teams: payloads.map((name, id) => ({ id, name, role: name })),
 };
 
 const nodes: OperatorNodes["nodes"] = payloads.map((payload) => ({

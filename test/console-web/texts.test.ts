@@ -139,10 +139,8 @@ function textsIn(file: string, source: string): string[] {
 const unconverted = new Set<string>([
   "pages/batches.tsx",
   "pages/named-keys.tsx",
-  "pages/operator/account-sheet.tsx",
   "pages/operator/activity.tsx",
   "pages/operator/batches.tsx",
-  "pages/operator/log.tsx",
   "pages/overview.tsx",
   "pages/playground/chat-completions.ts",
   "pages/playground/composer.tsx",
@@ -163,7 +161,6 @@ const unconverted = new Set<string>([
   "parts/chart-frame.tsx",
   "parts/markdown.tsx",
   "parts/model-table.tsx",
-  "parts/pager.tsx",
   "parts/table.tsx",
   "parts/time-chart.tsx",
   "parts/usage-chart.tsx",

@@ -362,6 +362,8 @@ describe("the request log", () => {
     askedModel: null,
     tags: null,
     costCenter: null,
+    address: "192.0.2.7",
+    priority: null,
     status: 429,
     reason: "quota_exceeded",
     input: 1,
@@ -394,6 +396,7 @@ describe("the request log", () => {
       report: () => Promise.reject(new Error("the page asks for no report")),
       credits: () => Promise.reject(new Error("the page asks for no credit")),
       nearLimit: () => Promise.resolve([]),
+      lastAddresses: () => Promise.resolve(new Map()),
     };
     const site = new ConsoleSite({ requestLog });
     return [site, await site.signedIn("operator@x", { operator: true }), await site.signedIn("customer@x")];

@@ -16,7 +16,7 @@ import type {
   UsedPart,
 } from "../../core/request-log.ts";
 import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
-import type { AccountId, Ms } from "../../core/types.ts";
+import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
 import { type Remote, remote } from "../../core/workers.ts";
 import { besideWorker } from "../beside-worker.ts";
@@ -93,6 +93,10 @@ export class KeptRequestLog
     return this.asked((keeper) => keeper.credits(...asked));
   }
 
+  async lastAddresses(...asked: Parameters<RequestLogQueries["lastAddresses"]>): Promise<ReadonlyMap<KeyId, string>> {
+    return new Map(await this.asked((keeper) => keeper.lastAddresses(...asked)));
+  }
+
   nearLimit(...asked: Parameters<RequestLogQueries["nearLimit"]>): Promise<readonly NearLimit[]> {
     return this.asked((keeper) => keeper.nearLimit(...asked));
   }
@@ -128,7 +132,7 @@ export class KeptRequestLog
 
   protected async keepAll(batches: readonly FailedBatch[]): Promise<boolean> {
     if (this.#keepMs === 0) return false;
-    const kept = batches.filter(({ rows, more, lost }) => rows.length > 0 || more.length > 0 || lost > 0);
+    const kept = batches.filter(({ rows, more, lost, addresses }) => rows.length + more.length + lost > 0 || addresses);
     for (const batch of kept) await this.keeper.add(batch, this.clock.wall());
     return kept.length > 0;
   }

@@ -20,11 +20,17 @@ const pageHeaders = { ...safetyHeaders, "content-security-policy": contentSecuri
 /** A year: the name of an immutable file changes with its content. */
 const immutable = "public, max-age=31536000, immutable";
 
+/** Pages that strangers are led to. */
+const doors = "/door-pages";
+
 /** Pages whose file has another name than their address; the overview is in the first script. */
 const fileOf: Readonly<Record<string, string>> = {
   "/batch": "/batches",
   "/playground": "/playground/page",
   "/operator": "/operator/activity",
+  "/sign-in/callback": doors,
+  "/join": doors,
+  "/set-password": doors,
 };
 
 export class Pages {
@@ -49,7 +55,8 @@ export class Pages {
     const path = requestAddress(request).pathname;
     const lineOf = (page: string) => lines.find((line) => line.startsWith(`${fileOf[page] ?? page} `));
     // A row of a list is shown by the list's file.
-    const line = signedIn ? (lineOf(path) ?? lineOf(path.slice(0, path.lastIndexOf("/")))) : undefined;
+    const line =
+      signedIn || fileOf[path] === doors ? (lineOf(path) ?? lineOf(path.slice(0, path.lastIndexOf("/")))) : undefined;
     const scripts = line?.split(" ").slice(1) ?? [];
     const data = ["/session", ...(signedIn && path === "/" ? ["/overview"] : [])];
     return [

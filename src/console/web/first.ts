@@ -8,3 +8,4 @@ applyTheme(storedTheme());
 document.documentElement.lang = language;
 // The app asks again, and says so if that fails, too.
 requestTexts("people").catch(() => {});
+if (location.pathname.startsWith("/operator")) requestTexts("operators").catch(() => {});

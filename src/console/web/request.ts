@@ -3,6 +3,7 @@ import { consoleHeader } from "../api/console-header.ts";
 import type { LiveEvent } from "../api/live.ts";
 import type { BodyOf, QueryOf, ReplyOf, RouteName } from "../api/routes.ts";
 import type { ApiError, Faults } from "../api/shapes.ts";
+import { t } from "./texts.ts";
 
 /** A path with a number in the place of `:id`. */
 type Filled<Path> = Path extends `${infer Start}/:id${infer End}` ? `${Start}/${number}${End}` : Path;
@@ -107,7 +108,7 @@ async function ask(method: string, path: string, body: object | null = null): Pr
       body: body === null ? null : JSON.stringify(body),
     });
   } catch {
-    throw new RequestError("The server cannot be reached. Check the connection and try again.", 0, null);
+    throw new RequestError(t("request.unreachable"), 0, null);
   }
 }
 
@@ -117,7 +118,7 @@ const json = (response: Response): Promise<unknown> => response.json().catch(() 
 function errorOf(response: Response, reply: unknown): RequestError {
   const {
     code = null,
-    message = `The server answered with status ${response.status}.`,
+    message = t("request.status", { status: String(response.status) }),
     faults,
   } = (reply as Partial<ApiError> | null)?.error ?? {};
   if (code === "not_signed_in") onSignedOut();
@@ -130,7 +131,7 @@ export async function askApi(path: string, init: RequestInit = {}): Promise<Resp
   if (response.ok) return response;
   const reply = (await json(response)) as { error?: { message?: string } } | null;
   throw new RequestError(
-    reply?.error?.message ?? `The server answered with status ${response.status}.`,
+    reply?.error?.message ?? t("request.status", { status: String(response.status) }),
     response.status,
     null,
   );
@@ -144,10 +145,11 @@ export function upload(file: File, onProgress: (sent: number) => void): Promise<
   form.append("purpose", "batch");
   form.append("file", file);
   request.upload.onprogress = ({ loaded }) => onProgress(Math.min(loaded, file.size));
-  request.onerror = () => reject(new Error("The upload broke off. Check the connection and try again."));
+  request.onerror = () => reject(new Error(t("request.upload")));
   request.onload = () => {
     const reply = JSON.parse(request.responseText || "{}") as { id?: string; error?: { message?: string } };
-    if (reply.id === undefined) reject(new Error(reply.error?.message ?? `The server answered ${request.status}.`));
+    if (reply.id === undefined)
+      reject(new Error(reply.error?.message ?? t("request.status", { status: String(request.status) })));
     else resolve(reply.id);
   };
   request.open("POST", "/v1/files");

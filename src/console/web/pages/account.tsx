@@ -20,7 +20,7 @@ import { account, sells, session, signOut } from "../session.ts";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
-import { t } from "../texts.ts";
+import { rich, t } from "../texts.ts";
 
 type BrowserSession = BrowserSessions["sessions"][number];
 
@@ -29,11 +29,11 @@ export function AccountPage(): VNode {
   const deletion = useResource(() => get("/deletion"), "deletion");
   return (
     <Page
-      title="Account"
+      title={t("menu.account")}
       lead={account.value?.email}
       actions={
         <Button
-          caption="Sign out"
+          caption={t("common.sign_out")}
           onClick={() => void signOut().catch((error: Error) => toast(error.message, "failed"))}
         />
       }
@@ -55,7 +55,7 @@ export function AccountPage(): VNode {
         {session.value?.mail === true && <MailSection />}
         {session.value?.provider != null && <ProviderSection provider={session.value.provider} />}
         <Card
-          title="Signed-in browsers"
+          title={t("account.browsers")}
           side={(sessions.value?.sessions.length ?? 0) > 1 && <EndOthers onEnded={sessions.reload} />}
         >
           <Loaded resource={sessions} lines={1}>
@@ -69,12 +69,9 @@ export function AccountPage(): VNode {
           </Loaded>
         </Card>
         <section class="card stack">
-          <h2>Your data</h2>
-          <p class="quiet small-text">
-            Everything that this server keeps about your account as one JSON file: sign-ins, requests for plans
-            {sells.value && " and credit, payments"}, the usage of every request, and stored responses.
-          </p>
-          <ExportButton path="/export">Export your data</ExportButton>
+          <h2>{t("account.data")}</h2>
+          <p class="quiet small-text">{t(sells.value ? "account.data_about_sells" : "account.data_about")}</p>
+          <ExportButton path="/export">{t("account.export")}</ExportButton>
         </section>
         <OwnDeletionSection state={deletion} />
         {/* Not before the section above it, which would move it. */}
@@ -88,18 +85,16 @@ export function AccountPage(): VNode {
 
 const ProviderSection = ({ provider }: { provider: string }): VNode => (
   <section class="card stack">
-    <h2>Sign-in with {provider}</h2>
+    <h2>{t("account.provider", { provider })}</h2>
     {account.value?.connected === true ? (
       <p>
-        <span class="badge good">Connected</span> You sign in to this account with {provider}.
+        <span class="badge good">{t("account.connected")}</span> {t("account.connected_about", { provider })}
       </p>
     ) : (
       <>
-        <p class="quiet small-text">
-          Connects this account with your account there, so that you can sign in with either.
-        </p>
+        <p class="quiet small-text">{t("account.connect_about")}</p>
         <div>
-          <ProviderButton body={{ connect: true, next: "/account" }} words="Connect with" block={false} />
+          <ProviderButton body={{ connect: true, next: "/account" }} words="provider.connect" block={false} />
         </div>
       </>
     )}
@@ -110,10 +105,8 @@ const ProviderSection = ({ provider }: { provider: string }): VNode => (
 const PasswordSection = ({ onChanged }: { onChanged: () => void }): VNode =>
   account.value?.password === false ? (
     <section class="card stack">
-      <h2>Password</h2>
-      <p class="quiet small-text">
-        This account has no password. An operator of this server can send you a link that sets one.
-      </p>
+      <h2>{t("account_fields.password")}</h2>
+      <p class="quiet small-text">{t("account.no_password")}</p>
     </section>
   ) : (
     <PasswordForm onChanged={onChanged} />
@@ -131,19 +124,19 @@ function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
     if (!done) return;
     setOld("");
     setNew("");
-    toast("The password was changed; all other browsers were signed out.");
+    toast(t("account.password_changed"));
     onChanged();
   };
   return (
     <form class="card stack" onSubmit={(event) => void submit(event)}>
-      <h2>Password</h2>
+      <h2>{t("account_fields.password")}</h2>
       <div class="grid-2">
-        <PasswordField label="Current password" value={oldPassword} onValue={setOld} isNew={false} />
-        <PasswordField label="New password" value={newPassword} onValue={setNew} isNew />
+        <PasswordField label={t("account.current_password")} value={oldPassword} onValue={setOld} isNew={false} />
+        <PasswordField label={t("door.new_password")} value={newPassword} onValue={setNew} isNew />
       </div>
       <FormError message={action.error} />
       <div>
-        <Button caption="Change password" type="submit" busy={action.busy} />
+        <Button caption={t("account.change_password")} type="submit" busy={action.busy} />
       </div>
     </form>
   );
@@ -151,17 +144,17 @@ function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
 
 const EndOthers = ({ onEnded }: { onEnded: () => void }): VNode => (
   <AskButton
-    caption="Sign out all others"
+    caption={t("account.end_others")}
     class="button small"
-    title="Sign out all other browsers?"
-    confirm="Sign out all others"
+    title={t("account.end_others_ask")}
+    confirm={t("account.end_others")}
     onConfirm={async () => {
       await post("/sessions/end-others");
-      toast("All other browsers were signed out.");
+      toast(t("account.others_ended"));
       onEnded();
     }}
   >
-    <p>They need the password to sign in again. This browser stays signed in, and the API key stays valid.</p>
+    <p>{t("account.end_others_about")}</p>
   </AskButton>
 );
 
@@ -171,28 +164,30 @@ function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onE
     <li>
       <div>
         <p title={shown.browser}>
-          {name} {shown.current && <span class="badge good">This browser</span>}
+          {name} {shown.current && <span class="badge good">{t("account.this_browser")}</span>}
         </p>
         <p class="quiet small-text">
-          {shown.address} · signed in <Time at={shown.created_at} /> · last used <Time at={shown.last_used_at} />
+          {rich("account.session", {
+            address: shown.address,
+            made: <Time at={shown.created_at} />,
+            used: <Time at={shown.last_used_at} />,
+          })}
         </p>
       </div>
       {!shown.current && (
         <AskButton
-          caption="Sign out"
-          label={`Sign out ${name} at ${shown.address}`}
+          caption={t("common.sign_out")}
+          label={t("account.end_label", { name, address: shown.address })}
           class="button small"
-          title="Sign out this browser?"
-          confirm="Sign out"
+          title={t("account.end_ask")}
+          confirm={t("common.sign_out")}
           onConfirm={async () => {
             await post(`/sessions/${shown.id}/end`);
-            toast(`${name} was signed out.`);
+            toast(t("account.ended", { name }));
             onEnded();
           }}
         >
-          <p>
-            <strong>{name}</strong> at {shown.address} needs the password to sign in again.
-          </p>
+          <p>{rich("account.end_about", { name: <strong>{name}</strong>, address: shown.address })}</p>
         </AskButton>
       )}
     </li>
@@ -218,6 +213,6 @@ const systems = [
 function browserName(agent: string): string {
   const browser = browsers.find(([sign]) => sign.test(agent))?.[1];
   const system = systems.find(([sign]) => sign.test(agent))?.[1];
-  if (browser === undefined) return agent === "" ? "Unknown browser" : agent;
-  return system === undefined ? browser : `${browser} on ${system}`;
+  if (browser === undefined) return agent === "" ? t("account.unknown_browser") : agent;
+  return system === undefined ? browser : t("account.browser_on", { browser, system });
 }

@@ -9,6 +9,7 @@ import { post } from "../request.ts";
 import { useAction } from "../resource.ts";
 import { place } from "../route.ts";
 import { account } from "../session.ts";
+import { rich, t } from "../texts.ts";
 
 export function DevicePage(): VNode {
   const [code, setCode] = useState(place.value.query.get("user_code") ?? "");
@@ -25,15 +26,15 @@ export function DevicePage(): VNode {
   const approve = (): void =>
     void action.run(async () => {
       const made = await post("/device/approve", { user_code: code, name: name.trim() });
-      setEnd(`Signed in as “${made.name}”. Go back to your program; the API key page lists it and revokes it.`);
+      setEnd(t("device.done", { name: made.name }));
     });
   const deny = (): void =>
     void action.run(async () => {
       await post("/device/deny", { user_code: code });
-      setEnd("Denied. The program was told no.");
+      setEnd(t("device.denied"));
     });
   return (
-    <Page title="Sign in a program">
+    <Page title={t("menu.device")}>
       <form
         class="card stack"
         onSubmit={(event) => {
@@ -45,34 +46,30 @@ export function DevicePage(): VNode {
         {end !== null ? (
           <p role="status">{end}</p>
         ) : waiting === null ? (
-          <TextField
-            label="Code"
-            hint="The code that your program shows"
-            required
-            autofocus
-            autocomplete="off"
-            autocapitalize="characters"
-            spellcheck={false}
-            maxLength={40}
-            value={code}
-            onValue={setCode}
-          />
+          <CodeField code={code} onCode={setCode} />
         ) : (
           <>
             <Asking waiting={waiting} code={code} />
-            <TextField label="Name" hint="Usage shows it" required maxLength={64} value={name} onValue={setName} />
+            <TextField
+              label={t("common.name")}
+              hint={t("device.name_hint")}
+              required
+              maxLength={64}
+              value={name}
+              onValue={setName}
+            />
           </>
         )}
         <FormError message={action.error} />
         {end === null && (
           <div class="row">
             <Button
-              caption={waiting === null ? "Continue" : "Approve"}
+              caption={t(waiting === null ? "common.continue" : "device.approve")}
               type="submit"
               class="button primary"
               busy={action.busy}
             />
-            {waiting !== null && <Button caption="Deny" class="button" onClick={deny} />}
+            {waiting !== null && <Button caption={t("device.deny")} class="button" onClick={deny} />}
           </div>
         )}
       </form>
@@ -80,22 +77,31 @@ export function DevicePage(): VNode {
   );
 }
 
+const CodeField = ({ code, onCode }: Readonly<{ code: string; onCode: (code: string) => void }>): VNode => (
+  <TextField
+    label={t("device.code")}
+    hint={t("device.code_hint")}
+    required
+    autofocus
+    autocomplete="off"
+    autocapitalize="characters"
+    spellcheck={false}
+    maxLength={40}
+    value={code}
+    onValue={onCode}
+  />
+);
+
 const Asking = ({ waiting, code }: Readonly<{ waiting: WaitingDevice; code: string }>): VNode => (
   <>
     <p>
-      <strong>{waiting.program}</strong>
-      {waiting.machine !== "" && (
-        <>
-          {" "}
-          on <strong>{waiting.machine}</strong>
-        </>
-      )}
-      , at the address {waiting.address || "unknown"}, wants to use your account <strong>{account.value?.email}</strong>
-      .
+      {rich(waiting.machine === "" ? "device.asks" : "device.asks_on", {
+        program: <strong>{waiting.program}</strong>,
+        machine: <strong>{waiting.machine}</strong>,
+        address: waiting.address || t("device.unknown"),
+        email: <strong>{account.value?.email}</strong>,
+      })}
     </p>
-    <p class="quiet">
-      These are its own words. Approve only if you have just started this sign-in yourself and your program shows the
-      code <code>{code.toUpperCase()}</code>; whoever has it will spend your balance.
-    </p>
+    <p class="quiet">{rich("device.warning", { code: <code>{code.toUpperCase()}</code> })}</p>
   </>
 );

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Entered, LinkShown } from "../../api/sign-in.ts";
-import { count, fullMoment, worth } from "../format.ts";
+import { fullMoment, worth } from "../format.ts";
 import { EmailField, PasswordField } from "../parts/account-fields.tsx";
 import { Door } from "../parts/door.tsx";
 import { FormError } from "../parts/field.tsx";
@@ -15,6 +15,7 @@ import { useAction, useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { account, become, loadSession, session } from "../session.ts";
 import { Button } from "../parts/button.tsx";
+import { rich, t } from "../texts.ts";
 
 export const DoorPage = (): VNode => (place.value.path === "/sign-in/callback" ? <Callback /> : <LinkPage />);
 
@@ -33,7 +34,7 @@ function useEntered(): [Entered | null, (entered: Entered) => void] {
 }
 
 const Welcome = ({ session: { account: made }, api_key, next }: Entered): VNode => (
-  <Door title="Your API key" heading="Welcome to Tollgate">
+  <Door title={t("sign_in.your_key")} heading={t("sign_in.welcome")}>
     <FirstKey email={made?.email ?? ""} apiKey={api_key ?? ""} next={safe(next)} />
   </Door>
 );
@@ -48,16 +49,16 @@ function Callback(): VNode {
   }, []);
   if (entered !== null) return <Welcome {...entered} />;
   const back = account.value === null ? "/sign-in" : "/account";
-  const failed = back === "/sign-in" ? "You are not signed in" : "That did not work";
+  const failed = t(back === "/sign-in" ? "door.not_signed_in" : "door.failed");
   return (
-    <Door title="Sign in" heading={problem === null ? "Signing in" : failed}>
+    <Door title={t("sign_in.sign_in")} heading={problem === null ? t("door.signing_in") : failed}>
       {problem === null ? (
         <Loading lines={2} />
       ) : (
         <div class="card stack">
           <FormError message={problem} />
           <a class="button primary block" href={back}>
-            {back === "/sign-in" ? "Back to sign-in" : "Back to your account"}
+            {t(back === "/sign-in" ? "door.back_sign_in" : "door.back_account")}
           </a>
         </div>
       )}
@@ -72,16 +73,16 @@ function LinkPage(): VNode {
   if (entered !== null) return <Welcome {...entered} />;
   const { value, error } = link;
   if (value === null) {
-    const heading = error === null ? "One moment" : "This link does not work";
+    const heading = t(error === null ? "door.one_moment" : "door.link_failed");
     return (
-      <Door title="Link" heading={heading}>
+      <Door title={t("door.link")} heading={heading}>
         {error === null ? (
-          <Loading lines={2} />
+          <Loading lines={8} />
         ) : (
           <div class="card stack">
             <FormError message={error} />
             <a class="button block" href="/sign-in">
-              Go to sign-in
+              {t("door.to_sign_in")}
             </a>
           </div>
         )}
@@ -90,26 +91,29 @@ function LinkPage(): VNode {
   }
   if (value.team !== null && account.value !== null) return <JoinTeam team={value.team} token={token} />;
   const isNew = value.kind === "invitation";
-  const gift = value.credit > 0 ? ` and ${count(value.credit)} balance tokens, worth ${worth(value.credit)}` : "";
-  const into = value.team === null ? `the plan ${value.plan}${gift}` : `the team ${value.team}`;
-  const lead = isNew ? `You are invited: ${into}` : `The account ${value.email}`;
+  const { plan, credit, team, email } = value;
+  const lead = !isNew
+    ? t("door.account", { email: email ?? "" })
+    : team !== null
+      ? t("door.invited_team", { team })
+      : credit > 0
+        ? t("door.invited_gift", { plan, credit, worth: worth(credit) })
+        : t("door.invited", { plan });
   return (
     <Door
-      title={isNew ? "Invitation" : "New password"}
-      heading={isNew ? "Join Tollgate" : session.value?.passwords === false ? "Sign in to Tollgate" : "Set a password"}
+      title={t(isNew ? "door.invitation" : "door.new_password")}
+      heading={t(isNew ? "door.join" : session.value?.passwords === false ? "sign_in.heading" : "door.set_password")}
       lead={lead}
     >
       <div class="card stack">
         {session.value?.passwords === true && <LinkForm token={token} link={value} onEntered={enter} />}
-        {session.value?.passwords === true && session.value.provider !== null && <p class="or">or</p>}
+        {session.value?.passwords === true && session.value.provider !== null && <p class="or">{t("sign_in.or")}</p>}
         {session.value?.provider != null && <ProviderButton body={{ token }} primary={!session.value.passwords} />}
       </div>
       {value.team !== null && (
-        <p class="door-other">
-          You have an account here? <a href="/sign-in">Sign in</a>, then open the link again.
-        </p>
+        <p class="door-other">{rich("door.have_account", { link: (inner) => <a href="/sign-in">{inner}</a> })}</p>
       )}
-      <p class="door-other">The link works once, until {fullMoment(value.expires_at)}</p>
+      <p class="door-other">{t("door.works_once", { time: fullMoment(value.expires_at) })}</p>
     </Door>
   );
 }
@@ -123,10 +127,14 @@ function JoinTeam({ team, token }: { team: string; token: string }): VNode {
       navigate("/team", { replace: true });
     });
   return (
-    <Door title="Invitation" heading={`Join ${team}`} lead={`With your account ${account.value?.email}`}>
+    <Door
+      title={t("door.invitation")}
+      heading={t("door.join_team", { team })}
+      lead={t("door.with_account", { email: account.value?.email ?? "" })}
+    >
       <div class="card stack">
         <FormError message={action.error} />
-        <Button caption="Join the team" class="button primary block" busy={action.busy} onClick={join} />
+        <Button caption={t("door.join_button")} class="button primary block" busy={action.busy} onClick={join} />
       </div>
     </Door>
   );
@@ -149,10 +157,15 @@ function LinkForm({ token, link, onEntered }: LinkFormProps): VNode {
   return (
     <form class="stack" onSubmit={submit}>
       <EmailField value={email} onValue={setEmail} isOwn isFixed={link.email !== null} />
-      <PasswordField label={isNew ? "Password" : "New password"} value={password} onValue={setPassword} isNew />
+      <PasswordField
+        label={t(isNew ? "account_fields.password" : "door.new_password")}
+        value={password}
+        onValue={setPassword}
+        isNew
+      />
       <FormError message={action.error} />
       <Button
-        caption={isNew ? "Create account" : "Set password"}
+        caption={t(isNew ? "sign_in.create_account" : "door.set_password_button")}
         type="submit"
         class="button primary block"
         busy={action.busy}

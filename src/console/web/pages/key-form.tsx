@@ -1,7 +1,7 @@
 // The dialogs that create a named key and change its limits.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { countLimits, countNames, isOfEndUsers } from "../../../core/count-limits.ts";
+import { countNames, isOfEndUsers } from "../../../core/count-limits.ts";
 import { priorities } from "../../../core/priority.ts";
 import type { AccountKey, CreatedAccountKey, KeyLimits } from "../../api/keys.ts";
 import { FormDialog } from "../parts/asking-dialogs.tsx";
@@ -9,6 +9,7 @@ import { Field, TextField } from "../parts/field.tsx";
 import { Select } from "../parts/select.tsx";
 import { post } from "../request.ts";
 import { sells } from "../session.ts";
+import { t } from "../texts.ts";
 
 const dayMs = 86_400_000;
 
@@ -26,10 +27,10 @@ type NewKeyDialogProps = Readonly<{ onClose: () => void; onMade: (key: CreatedAc
 
 export const NewKeyDialog = ({ onClose, onMade }: NewKeyDialogProps): VNode => (
   <KeyDialog
-    title="New key"
+    title={t("keys.new")}
     given={empty}
     forwarded={false}
-    submit="Make key"
+    submit={t("keys.make")}
     onClose={onClose}
     send={async (fields, forwards) => {
       const wanted = {
@@ -48,10 +49,10 @@ export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNo
   const given = fieldsOf(shown);
   return (
     <KeyDialog
-      title={`Limits of ${shown.name}`}
+      title={t("keys.limits_of", { name: shown.name })}
       given={given}
       forwarded={shown.forwards_users}
-      submit="Save limits"
+      submit={t("keys.save_limits")}
       onClose={onClose}
       send={async (fields, forwards) => {
         const changed = limitsOf(fields, given, forwards);
@@ -88,56 +89,57 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
   );
   const counts = (ofEndUsers: boolean): readonly VNode[] =>
     countsOf(ofEndUsers).map(([name]) => {
-      const { about, words } = countLimits[name];
-      return text(name, capital(words.replace("N", "").trim()), capital(about.split("; ")[1]!.slice(0, -1)), whole);
+      const isLine = name === "weight" || name.endsWith("parallel");
+      return text(
+        name,
+        t(`limit.${name}`),
+        t(name === "weight" ? "limit.weight_hint" : isLine ? "limit.others_wait" : "limit.others_refused"),
+        { ...whole, title: t("keys.whole_number") },
+      );
     });
   const priority = (name: "priority" | "priority_max", label: string, hint: string): VNode => (
     <Field label={label} hint={hint}>
       {(control) => (
-        <Select {...control} value={fields[name]} options={priorities} all="As the plan says" onValue={onValue(name)} />
+        <Select
+          {...control}
+          value={fields[name]}
+          options={priorities.map((each) => [each, t(`class.${each}`)] as const)}
+          all={t("keys.as_plan")}
+          onValue={onValue(name)}
+        />
       )}
     </Field>
   );
   return (
     <FormDialog title={title} submit={submit} onSubmit={() => send(fields, forwards)} onClose={onClose}>
-      {isNew &&
-        text("name", "Name", "The program or person that uses it", { required: true, maxLength: 64, autofocus: true })}
+      {isNew && text("name", t("common.name"), t("keys.name_hint"), { required: true, maxLength: 64, autofocus: true })}
       {isLimited && (
         <div class="grid-3">
-          {text("limit_day", "Tokens a day", "Empty: no limit of its own", { ...whole, autofocus: !isNew })}
-          {text("limit_month", "Tokens a month", "By the UTC calendar", whole)}
+          {text("limit_day", t("keys.day"), t("keys.day_hint"), { ...whole, autofocus: !isNew })}
+          {text("limit_month", t("keys.month"), t("keys.month_hint"), whole)}
         </div>
       )}
-      {text("expires_at", "Last day", "In UTC; empty: it does not expire", {
+      {text("expires_at", t("keys.last_day"), t("keys.last_day_hint"), {
         type: "date",
         autofocus: !isNew && !isLimited,
       })}
-      {text("models", "Models", "Separated by commas; empty: all")}
-      {text("addresses", "Addresses", "Such as 10.0.0.0/8, separated by commas; empty: all")}
+      {text("models", t("menu.models"), t("keys.models_hint"))}
+      {text("addresses", t("keys.addresses"), t("keys.addresses_hint"))}
       <details
         class="stack"
         open={[...countsOf(false), ["priority"], ["priority_max"]].some(([name]) => given[name as keyof Fields] !== "")}
       >
-        <summary>Requests, and their place in line</summary>
+        <summary>{t("keys.requests")}</summary>
         <div class="grid-3">
           {counts(false)}
-          {priority("priority", "Priority", "Of requests that ask for none")}
-          {priority("priority_max", "Highest priority", "That requests may ask for")}
+          {priority("priority", t("keys.priority"), t("keys.priority_hint"))}
+          {priority("priority_max", t("keys.priority_max"), t("keys.priority_max_hint"))}
         </div>
       </details>
-      <label class="check">
-        <input type="checkbox" checked={forwards} onChange={(event) => setForwards(event.currentTarget.checked)} />
-        <span>
-          It belongs to a program that serves people
-          <span class="quiet small-text">
-            Such as Open WebUI or a bot. The program names the person behind each request, and your usage shows it.
-          </span>
-        </span>
-      </label>
+      <ForwardsChoice forwards={forwards} onForwards={setForwards} />
       {forwards && (
         <div class="grid-3">
-          {isLimited &&
-            text("limit_end_user_day", "Tokens a day for each person", "Empty: they share the key's limits", whole)}
+          {isLimited && text("limit_end_user_day", t("keys.person_day"), t("keys.person_day_hint"), whole)}
           {counts(true)}
         </div>
       )}
@@ -145,9 +147,19 @@ function KeyDialog({ title, given, forwarded, submit, onClose, send }: KeyDialog
   );
 }
 
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+type ForwardsProps = Readonly<{ forwards: boolean; onForwards: (forwards: boolean) => void }>;
 
-const whole = { inputMode: "numeric", pattern: "[0-9]{1,15}", title: "A whole number" };
+const ForwardsChoice = ({ forwards, onForwards }: ForwardsProps): VNode => (
+  <label class="check">
+    <input type="checkbox" checked={forwards} onChange={(event) => onForwards(event.currentTarget.checked)} />
+    <span>
+      {t("keys.forwards")}
+      <span class="quiet small-text">{t("keys.forwards_about")}</span>
+    </span>
+  </label>
+);
+
+const whole = { inputMode: "numeric", pattern: "[0-9]{1,15}" };
 
 const fieldsOf = (key: AccountKey): Fields => ({
   ...empty,

@@ -14,6 +14,8 @@ import { sells, session } from "../session.ts";
 import { NamedKeys } from "./named-keys.tsx";
 import { quickStart } from "./quick-start.tsx";
 import { Time } from "../parts/time.tsx";
+import { rich, t } from "../texts.ts";
+import { strong } from "../parts/inline.tsx";
 
 export function KeyPage(): VNode {
   const state = useResource(() => get("/key"), "key");
@@ -24,11 +26,11 @@ export function KeyPage(): VNode {
   const baseUrl = session.value?.base_url ?? location.origin;
   return (
     <Page
-      title="API key"
-      lead={`Every key works for all endpoints${sells.value ? " and spends this account's balance" : ""}.`}
+      title={t("menu.key")}
+      lead={t(sells.value ? "key.lead_sells" : "key.lead")}
       actions={
         <a class="button" data-leaves href="/docs">
-          API reference
+          {t("palette.reference")}
         </a>
       }
     >
@@ -36,9 +38,9 @@ export function KeyPage(): VNode {
         <DefaultKey state={state} onMade={setNewest} />
         <NamedKeys onMade={setNewest} />
         <section class="card stack">
-          <h2>Quick start</h2>
+          <h2>{t("key.quick_start")}</h2>
           <SnippetTabs
-            label="Clients"
+            label={t("key.clients")}
             snippets={quickStart({
               baseUrl,
               key: newest ?? `sk-tg-...${state.value?.ending ?? ""}`,
@@ -66,30 +68,25 @@ function DefaultKey({ state, onMade }: DefaultKeyProps): VNode {
     state.reload();
   };
   return (
-    <section class="card stack" aria-label="Key">
-      {fresh !== null && <FreshKey title="Your new key." apiKey={fresh.api_key} label="Copy the new key" />}
-      <Loaded resource={state} lines={2}>
+    <section class="card stack" aria-label={t("key.key")}>
+      {fresh !== null && <FreshKey title={t("key.new")} apiKey={fresh.api_key} label={t("key.copy_new")} />}
+      <Loaded resource={state} lines={1}>
         {({ prefix, ending, created_at }) => (
           <div class="row spread">
             <div>
               <code class="key-prefix">
                 {prefix}…{ending}
               </code>{" "}
-              <span class="badge">default</span>
-              <p class="quiet small-text">
-                Made <Time at={created_at} />. Only its hash is kept here, so it cannot be shown again.
-              </p>
+              <span class="badge">{t("key.default")}</span>
+              <p class="quiet small-text">{rich("key.made", { time: <Time at={created_at} /> })}</p>
             </div>
             <AskButton
-              caption="Regenerate key"
-              title="Regenerate the API key?"
-              confirm="Regenerate key"
+              caption={t("key.regenerate")}
+              title={t("key.regenerate_ask")}
+              confirm={t("key.regenerate")}
               onConfirm={regenerate}
             >
-              <p>
-                The current key is void <strong>at once</strong>: every program that uses it is refused until it has the
-                new one. Replies in progress still finish.
-              </p>
+              <p>{rich("key.regenerate_about", { strong })}</p>
             </AskButton>
           </div>
         )}

@@ -15,6 +15,7 @@ import { navigate } from "../route.ts";
 import { account, become, sells } from "../session.ts";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
+import { t } from "../texts.ts";
 
 export function OwnDeletionSection({ state }: { state: Resource<DeletionState> }): VNode | null {
   const [asking, setAsking] = useState(false);
@@ -26,22 +27,25 @@ export function OwnDeletionSection({ state }: { state: Resource<DeletionState> }
     setAsking(true);
   };
   return (
-    <section class="card stack" aria-label="Delete the account">
-      <h2>Delete the account</h2>
+    <section class="card stack" aria-label={t("deletion.title")}>
+      <h2>{t("deletion.title")}</h2>
       <p class="quiet small-text">
-        Erases your e-mail address, keys, password, sessions and stored responses for good
-        {sells.value && ", and ends what is left of the balance"}.
-        {way === "request" && " An operator of this server decides on it."}
+        {t(sells.value ? "deletion.about_sells" : "deletion.about")}
+        {way === "request" && ` ${t("deletion.operator_decides")}`}
       </p>
       {request !== null && request.state === "declined" && (
-        <p>Your request was declined{request.decision_note !== "" && <>: “{request.decision_note}”</>}.</p>
+        <p>
+          {request.decision_note === ""
+            ? t("deletion.declined")
+            : t("deletion.declined_note", { note: request.decision_note })}
+        </p>
       )}
       {isPending ? (
         <Pending request={request} onWithdrawn={state.reload} />
       ) : (
         <div>
           <Button
-            caption={way === "self" ? "Delete account" : "Request deletion"}
+            caption={t(way === "self" ? "deletion.delete" : "deletion.request")}
             class="button danger-quiet"
             onClick={ask}
           />
@@ -57,16 +61,16 @@ function Pending({ request, onWithdrawn }: { request: PurchaseRequest; onWithdra
   const withdraw = (): void =>
     void action.run(async () => {
       await post(`/plan/requests/${request.id}/withdraw`);
-      toast("The request was withdrawn.");
+      toast(t("deletion.withdrawn"));
       onWithdrawn();
     });
   return (
     <>
       <div class="row spread">
         <p>
-          <span class="badge warn">Requested</span> <Time at={request.created_at} />
+          <span class="badge warn">{t("deletion.requested")}</span> <Time at={request.created_at} />
         </p>
-        <Button caption="Withdraw" busy={action.busy} onClick={withdraw} />
+        <Button caption={t("deletion.withdraw")} busy={action.busy} onClick={withdraw} />
       </div>
       <FormError message={action.error} />
     </>
@@ -83,33 +87,30 @@ function OwnDeletionDialog({ state: { way, proof, is_fresh }, onAsked, onClose }
     const body = { confirm: confirm.trim(), ...(proof === "password" ? { password } : {}) };
     const session = await post("/deletion", body);
     onClose();
-    toast(way === "self" ? "Your account was deleted." : "The request was sent to the operator.");
+    toast(t(way === "self" ? "deletion.deleted" : "deletion.sent"));
     become(session);
     if (session.account === null) navigate("/sign-in");
     else onAsked();
   };
   return (
     <FormDialog
-      title={way === "self" ? "Delete your account?" : "Request the deletion of your account?"}
-      submit={way === "self" ? "Delete account" : "Send request"}
+      title={t(way === "self" ? "deletion.ask" : "deletion.ask_request")}
+      submit={t(way === "self" ? "deletion.delete" : "deletion.send")}
       kind="danger"
       ready={confirm.trim() === email && (proof === "password" ? password !== "" : is_fresh)}
       onSubmit={erase}
       onClose={onClose}
     >
-      <p>
-        Download your data first: a deletion cannot be undone. The playground's conversations are in your browser only;
-        delete them there as well.
-      </p>
-      <ExportButton path="/export">Export your data</ExportButton>
+      <p>{t("deletion.export_first")}</p>
+      <ExportButton path="/export">{t("account.export")}</ExportButton>
       {proof === "password" && <PasswordField value={password} onValue={setPassword} isNew={false} />}
       {proof === "sign_in" && !is_fresh && (
         <>
-          <p>You signed in a while ago. Sign in again, and come back here within ten minutes.</p>
-          <ProviderButton body={{ next: "/account", again: true }} words="Sign in again with" block={false} />
+          <p>{t("deletion.not_fresh")}</p>
+          <ProviderButton body={{ next: "/account", again: true }} words="provider.again" block={false} />
         </>
       )}
-      <ConfirmationField label={`Type ${email} to confirm`} value={confirm} onValue={setConfirm} />
+      <ConfirmationField label={t("deletion.confirm", { email })} value={confirm} onValue={setConfirm} />
     </FormDialog>
   );
 }

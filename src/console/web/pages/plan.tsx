@@ -2,8 +2,8 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PlanPage as PlanPageReply, PurchaseRequest } from "../../api/plan.ts";
-import { countsInWords } from "../../../core/count-limits.ts";
-import { count, date, dollars, price, worth } from "../format.ts";
+import { countNames } from "../../../core/count-limits.ts";
+import { count, date, dollars, percentage, price, worth } from "../format.ts";
 import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
 import { FormError, LongField, NumberField } from "../parts/field.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -18,6 +18,7 @@ import { numbers, sells } from "../session.ts";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
+import { t } from "../texts.ts";
 
 type Plan = PlanPageReply["plans"][number];
 
@@ -28,14 +29,8 @@ export function PlanPage(): VNode {
   const isUnlimited = page.value !== null && currentOf(page.value)?.unlimited === true;
   return (
     <Page
-      title={sells.value ? (isAlone ? "Balance" : "Plan and credit") : isAlone ? "Models" : "Plan"}
-      lead={
-        isUnlimited
-          ? "Nothing here is limited; usage is recorded."
-          : sells.value
-            ? leadOf(page.value)
-            : "The models here are free; usage is recorded."
-      }
+      title={t(sells.value ? (isAlone ? "menu.balance" : "plan.title") : isAlone ? "menu.models" : "menu.plan")}
+      lead={isUnlimited ? t("plan.unlimited_lead") : sells.value ? leadOf(page.value) : t("plan.free_lead")}
     >
       <Loaded resource={page} lines={10}>
         {(value) => (
@@ -53,10 +48,10 @@ export function PlanPage(): VNode {
         )}
       </Loaded>
       <Card
-        title={sells.value ? "Prices" : "Models"}
+        title={t(sells.value ? "plan.prices" : "menu.models")}
         class="card flush apart"
         hidden={isFirstLoad(page)}
-        side={sells.value && <span class="quiet small-text">US dollars per 1,000,000 model tokens</span>}
+        side={sells.value && <span class="quiet small-text">{t("plan.prices_unit", { million: 1_000_000 })}</span>}
       >
         <Loaded resource={models}>{(value) => <ModelTable models={value.models} />}</Loaded>
       </Card>
@@ -68,9 +63,7 @@ export function PlanPage(): VNode {
 const currentOf = ({ plan, plans }: PlanPageReply): Plan | undefined => plans.find(({ id }) => id === plan) ?? plans[0];
 
 const leadOf = (page: PlanPageReply | null): string =>
-  page?.plans.every((plan) => plan.tokens_per_day === 0) === true
-    ? "Purchased credit never expires."
-    : "The daily allowance is spent first; purchased credit never expires.";
+  page?.plans.every((plan) => plan.tokens_per_day === 0) === true ? t("plan.credit_lead") : t("plan.allowance_lead");
 
 /** The only plan, so there is nothing to choose. */
 function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
@@ -78,12 +71,12 @@ function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
   const spendable = sells.value ? (numbers.value?.spendable ?? null) : null;
   if (plan === undefined) return null;
   return (
-    <section class="card plan" aria-label="Balance">
+    <section class="card plan" aria-label={t("menu.balance")}>
       {spendable !== null && (
         <div>
-          <span class="figure-name">To spend now</span>
+          <span class="figure-name">{t("plan.to_spend")}</span>
           <p class="figure">{count(spendable)}</p>
-          <p class="quiet small-text">balance tokens, worth {worth(spendable)}</p>
+          <p class="quiet small-text">{t("plan.tokens_worth", { worth: worth(spendable) })}</p>
         </div>
       )}
       <PlanFacts plan={plan} isAllowanceShown={sells.value} />
@@ -93,19 +86,18 @@ function AlonePlan({ page }: { page: PlanPageReply }): VNode | null {
 
 /** Leaves out what is unlimited or missing. */
 function PlanFacts({ plan, isAllowanceShown = false }: { plan: Plan; isAllowanceShown?: boolean }): VNode {
+  const { tokens_per_day, coder_calls_per_window, searches_per_day, weight, batch_discount, priority } = plan;
   const facts = [
-    isAllowanceShown && plan.tokens_per_day > 0 ? `${count(plan.tokens_per_day)} balance tokens a day` : null,
-    factOf(plan.coder_calls_per_window, "coder calls in 4 hours"),
-    factOf(plan.searches_per_day, "web searches a day"),
-    ...countsInWords({ ...plan, weight: null }, count),
-    (plan.weight ?? 1) > 1 ? `${count(plan.weight!)} times the share when accounts compete for nodes` : null,
-    plan.batch_discount > 0 ? `Batches cost ${Math.round(plan.batch_discount * 100)} % less` : null,
-    plan.priority === "standard"
-      ? null
-      : plan.priority === "bulk"
-        ? "Requests give way to others"
-        : "Requests go first",
-    plan.priority_max === plan.priority ? null : `x-priority up to ${plan.priority_max}`,
+    isAllowanceShown && tokens_per_day > 0 ? t("plan.fact_tokens", { amount: tokens_per_day }) : null,
+    coder_calls_per_window ? t("plan.fact_coder", { amount: coder_calls_per_window }) : null,
+    searches_per_day ? t("plan.fact_searches", { amount: searches_per_day }) : null,
+    ...countNames.flatMap(([name]) =>
+      name === "weight" || plan[name] === null ? [] : [t("limit.is", { name: t(`limit.${name}`), amount: plan[name] })],
+    ),
+    (weight ?? 1) > 1 ? t("plan.fact_weight", { amount: weight! }) : null,
+    batch_discount > 0 ? t("plan.fact_batches", { discount: percentage(batch_discount) }) : null,
+    priority === "standard" ? null : t(priority === "bulk" ? "plan.fact_bulk" : "plan.fact_interactive"),
+    plan.priority_max === priority ? null : t("plan.fact_priority_max", { priority: plan.priority_max }),
   ];
   return (
     <ul>
@@ -121,46 +113,43 @@ function PlanFacts({ plan, isAllowanceShown = false }: { plan: Plan; isAllowance
   );
 }
 
-const factOf = (amount: number | null, what: string): string | null =>
-  amount === null || amount === 0 ? null : `${count(amount)} ${what}`;
-
 type PartProps = Readonly<{ page: PlanPageReply; onRequested: () => void }>;
 
 function Plans({ page, onRequested }: PartProps): VNode {
   const [wanted, setWanted] = useState<Plan | null>(null);
   const asked = page.requests.find(({ kind, state }) => kind === "plan" && state === "pending")?.plan ?? null;
   return (
-    <section class="grid-3" aria-label="Plans">
+    <section class="grid-3" aria-label={t("plan.plans")}>
       {page.plans.map((plan) => (
         <article key={plan.id} class={plan.id === page.plan ? "card plan current" : "card plan"}>
           <div class="plan-name">
             <h2>{plan.name}</h2>
-            {plan.id === page.plan && <span class="badge accent">Your plan</span>}
-            {plan.id === asked && <span class="badge warn">Requested</span>}
+            {plan.id === page.plan && <span class="badge accent">{t("plan.yours")}</span>}
+            {plan.id === asked && <span class="badge warn">{t("deletion.requested")}</span>}
           </div>
-          {plan.unlimited && <p class="figure">Unlimited</p>}
+          {plan.unlimited && <p class="figure">{t("plan.unlimited")}</p>}
           {sells.value && plan.tokens_per_day > 0 && (
             <div>
               <p class="figure">{count(plan.tokens_per_day)}</p>
-              <p class="quiet small-text">balance tokens a day, worth {price(plan.worth_usd)}</p>
+              <p class="quiet small-text">{t("plan.day_worth", { worth: price(plan.worth_usd) })}</p>
             </div>
           )}
           <PlanFacts plan={plan} />
           {plan.id !== page.plan && (
             <Button
-              caption={plan.id === asked ? "Requested" : `Change to ${plan.name}`}
+              caption={plan.id === asked ? t("deletion.requested") : t("purchase.plan", { plan: plan.name })}
               class="button block"
               disabled={plan.id === asked}
               onClick={() => setWanted(plan)}
-              aria-label={`Change to ${plan.name}`}
+              aria-label={t("purchase.plan", { plan: plan.name })}
             />
           )}
         </article>
       ))}
       {wanted !== null && (
         <RequestDialog
-          title={`Change to ${wanted.name}?`}
-          about={`An operator of this server decides on plan changes.${sells.value ? " Tokens used today count in the new plan too." : ""}`}
+          title={t("plan.change_ask", { plan: wanted.name })}
+          about={t(sells.value ? "plan.change_about_sells" : "plan.change_about")}
           send={(note) => post("/plan/requests", { kind: "plan", plan: wanted.id, note })}
           onClose={() => setWanted(null)}
           onRequested={onRequested}
@@ -187,16 +176,14 @@ function Credit({ page, onRequested }: PartProps): VNode {
   return (
     <section class="card stack">
       <div>
-        <h2>Buy credit</h2>
-        <p class="quiet small-text">
-          You have {count(page.credit)} balance tokens of credit, worth {worth(page.credit)}.
-        </p>
+        <h2>{t("plan.buy")}</h2>
+        <p class="quiet small-text">{t("plan.have", { credit: page.credit, worth: worth(page.credit) })}</p>
       </div>
-      <div class="stack" role="group" aria-label="Amount">
+      <div class="stack" role="group" aria-label={t("plan.amount")}>
         {page.packs.map((pack) => (
           <Pack
             key={pack.tokens}
-            name={`${count(pack.tokens)} balance tokens`}
+            name={t("plan.pack", { tokens: pack.tokens })}
             priceUsd={pack.price_usd}
             chosen={!custom && tokens === pack.tokens}
             onChoose={() => {
@@ -206,7 +193,7 @@ function Credit({ page, onRequested }: PartProps): VNode {
           />
         ))}
         <Pack
-          name="Custom amount"
+          name={t("plan.custom")}
           priceUsd={custom && valid ? (tokens / 1e6) * usd_per_million : null}
           chosen={custom}
           onChoose={() => setCustom(true)}
@@ -215,7 +202,7 @@ function Credit({ page, onRequested }: PartProps): VNode {
       {custom && <CustomAmount limits={page.custom} tokens={tokens} isValid={valid} onTokens={setTokens} />}
       <FormError message={checkout.error} />
       <Button
-        caption={page.payment === null ? "Request credit" : `Pay with ${page.payment}`}
+        caption={page.payment === null ? t("plan.request_credit") : t("plan.pay_with", { payment: page.payment })}
         class="button primary block"
         disabled={!valid}
         busy={checkout.busy}
@@ -223,8 +210,8 @@ function Credit({ page, onRequested }: PartProps): VNode {
       />
       {asking && (
         <RequestDialog
-          title={`Request ${count(tokens)} balance tokens?`}
-          about={`Worth ${worth(tokens)}. An operator of this server approves it and arranges the payment.`}
+          title={t("plan.request_ask", { tokens })}
+          about={t("plan.request_about", { worth: worth(tokens) })}
           send={(note) => post("/plan/requests", { kind: "credit", tokens, note })}
           onClose={() => setAsking(false)}
           onRequested={onRequested}
@@ -252,12 +239,12 @@ type CustomAmountProps = Readonly<{
 
 function CustomAmount({ limits, tokens, isValid, onTokens }: CustomAmountProps): VNode {
   const { min_tokens: min, max_tokens: max, usd_per_million: price } = limits;
-  const range = `${count(min)} to ${count(max)}`;
+  const range = { min, max, price: dollars(price) };
   return (
     <NumberField
-      label="Tokens"
-      hint={`From ${range}, at ${dollars(price)} for each million`}
-      error={isValid ? null : `A whole number from ${range}`}
+      label={t("plan.tokens")}
+      hint={t("plan.range", range)}
+      error={isValid ? null : t("plan.range_wrong", { min, max })}
       min={min}
       max={max}
       step={100_000}
@@ -280,26 +267,26 @@ function RequestDialog({ title, about, send, onClose, onRequested }: RequestDial
   return (
     <FormDialog
       title={title}
-      submit="Send request"
+      submit={t("deletion.send")}
       onSubmit={async () => {
         await send(note.trim() === "" ? undefined : note.trim());
         onClose();
         onRequested();
-        toast("The request was sent to the operator.");
+        toast(t("deletion.sent"));
       }}
       onClose={onClose}
     >
       <p class="quiet">{about}</p>
-      <LongField label="Note to the operator (optional)" rows={2} maxLength={500} value={note} onValue={setNote} />
+      <LongField label={t("plan.note")} rows={2} maxLength={500} value={note} onValue={setNote} />
     </FormDialog>
   );
 }
 
 const Requests = ({ page, onChanged }: { page: PlanPageReply; onChanged: () => void }): VNode => (
-  <Card title="Your requests">
+  <Card title={t("plan.requests")}>
     {page.requests.length === 0 && page.payments.length === 0 && (
-      <Empty icon="requests" title="Nothing requested yet">
-        Your requests for plans{sells.value && " and credit"} are listed here with their state.
+      <Empty icon="requests" title={t("plan.no_requests")}>
+        {t(sells.value ? "plan.requests_about_sells" : "plan.requests_about")}
       </Empty>
     )}
     <ul class="item-list">
@@ -309,10 +296,10 @@ const Requests = ({ page, onChanged }: { page: PlanPageReply; onChanged: () => v
       {page.payments.map((payment) => (
         <li key={payment.id}>
           <div>
-            <p>Paid for {count(payment.tokens)} balance tokens</p>
+            <p>{t("plan.paid_for", { tokens: payment.tokens })}</p>
             <p class="quiet small-text">{date(payment.paid_at)}</p>
           </div>
-          <span class="badge good">Paid</span>
+          <span class="badge good">{t("plan.paid")}</span>
         </li>
       ))}
     </ul>
@@ -325,22 +312,22 @@ const RequestItem = ({ request, onWithdrawn }: { request: PurchaseRequest; onWit
       <p>{requestTitle(request)}</p>
       <p class="quiet small-text">
         <Time at={request.created_at} />
-        {request.decision_note !== "" && <> · “{request.decision_note}”</>}
+        {request.decision_note !== "" && <> · {t("plan.note_shown", { note: request.decision_note })}</>}
       </p>
     </div>
     <div class="row">
       <StateBadge state={request.state} />
       {request.state === "pending" && (
         <AskButton
-          caption="Withdraw"
-          label={`Withdraw: ${requestTitle(request)}`}
+          caption={t("deletion.withdraw")}
+          label={t("plan.withdraw_of", { title: requestTitle(request) })}
           class="button small"
-          title="Withdraw this request?"
-          confirm="Withdraw"
+          title={t("plan.withdraw_ask")}
+          confirm={t("deletion.withdraw")}
           onConfirm={async () => {
             await post(`/plan/requests/${request.id}/withdraw`);
             onWithdrawn();
-            toast("The request was withdrawn.");
+            toast(t("deletion.withdrawn"));
           }}
         >
           <p>{requestTitle(request)}</p>

@@ -1,6 +1,7 @@
 // How to point each kind of client at this server: only the base address and the key change.
 import { agentSettings } from "../../../core/agent-settings.ts";
 import type { Snippet } from "../parts/code-block.tsx";
+import { rich } from "../texts.ts";
 
 type QuickStart = Readonly<{
   /** Without /v1. */
@@ -87,10 +88,6 @@ const agents = (given: QuickStart): readonly Snippet[] =>
     ...(file === null
       ? {}
       : {
-          note: (
-            <>
-              In <code>{file}</code>, with the key in the environment variable <code>TOLLGATE_KEY</code>:
-            </>
-          ),
+          note: <>{rich("key.in_file", { file: <code>{file}</code>, variable: <code>TOLLGATE_KEY</code> })}</>,
         }),
   }));

@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { IconButton } from "../parts/button.tsx";
+import { t } from "../texts.ts";
 
 const isOpen = signal(false);
 const loaded = signal<ComponentType<{ onClose: () => void }> | null>(null);
@@ -18,7 +19,7 @@ function open(): void {
     },
     () => {
       isOpen.value = false;
-      toast("The palette could not be loaded. Reload the page.", "failed");
+      toast(t("palette.not_loaded"), "failed");
     },
   );
 }
@@ -48,11 +49,11 @@ export function PaletteHost(): VNode | null {
 export const PaletteButton = (): VNode => (
   <button type="button" class="palette-door" aria-haspopup="dialog" onClick={open}>
     <Icon name="search" size={16} />
-    <span>Go to…</span>
-    <kbd>{isApple ? "⌘K" : "Ctrl K"}</kbd>
+    <span>{t("palette.go_to")}</span>
+    <kbd>{isApple ? "⌘K" : t("palette.keys")}</kbd>
   </button>
 );
 
 export const PaletteIconButton = (): VNode => (
-  <IconButton icon="search" label="Go to…" aria-haspopup="dialog" onClick={open} />
+  <IconButton icon="search" label={t("palette.go_to")} aria-haspopup="dialog" onClick={open} />
 );

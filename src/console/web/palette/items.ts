@@ -9,11 +9,25 @@ import { account, operatorNumbers, signOut } from "../session.ts";
 import { chapters } from "./chapters.ts";
 import { readEntries } from "../pages/playground/conversation-store.ts";
 import { owner } from "../pages/playground/owner.ts";
+import { t } from "../texts.ts";
+
+/** Each has its name among the texts. */
+export type ItemGroup =
+  | "accounts"
+  | "commands"
+  | "conversations"
+  | "docs"
+  | "keys"
+  | "models"
+  | "node_commands"
+  | "nodes"
+  | "pages"
+  | "recent";
 
 export type Item = Readonly<{
   /** Stable, so that recent choices can be remembered. */
   id: string;
-  group: string;
+  group: ItemGroup;
   name: string;
   about: string;
   icon: IconName;
@@ -24,7 +38,7 @@ export type Item = Readonly<{
 
 /** Items of one kind, apart from pages and commands. */
 const itemOf =
-  (kind: string, group: string, icon: IconName, words: string) =>
+  (kind: string, group: ItemGroup, icon: IconName, words: string) =>
   (id: string | number, name: string, about: string, run: () => void): Item => ({
     id: `${kind} ${id}`,
     group,
@@ -34,27 +48,27 @@ const itemOf =
     words,
     run,
   });
-const nodeItem = itemOf("node", "Nodes", "nodes", "node");
-const docsItem = itemOf("docs", "Documentation", "audit", "docs guide help");
-const modelItem = itemOf("model", "Models", "models", "model");
-const keyItem = itemOf("key", "Keys", "key", "key");
-const conversationItem = itemOf("conversation", "Conversations", "playground", "conversation chat");
+const nodeItem = itemOf("node", "nodes", "nodes", "node");
+const docsItem = itemOf("docs", "docs", "audit", "docs guide help");
+const modelItem = itemOf("model", "models", "models", "model");
+const keyItem = itemOf("key", "keys", "key", "key");
+const conversationItem = itemOf("conversation", "conversations", "playground", "conversation chat");
 
 const isOperator = (): boolean => account.value?.operator === true;
 
 export function ownItems(): readonly Item[] {
   const pages = [...accountPages, ...(isOperator() ? allOperatorPages : [])].map((page): Item => ({
     id: `page ${page.path}`,
-    group: "Pages",
+    group: "pages",
     name: nameOf(page),
-    about: page.path.startsWith("/operator") ? "Operator" : "",
+    about: page.path.startsWith("/operator") ? t("shell.operator") : "",
     icon: page.icon,
     run: () => navigate(page.path),
   }));
   const nodes = (operatorNumbers.value?.nodes ?? []).map(({ name, health }) =>
     nodeItem(name, name, health, () => navigate(`/operator/nodes/${encodeURIComponent(name)}`)),
   );
-  return [...commands(), ...(isOperator() ? nodeCommands() : []), ...pages, ...docs, ...nodes];
+  return [...commands(), ...(isOperator() ? nodeCommands() : []), ...pages, ...docs(), ...nodes];
 }
 
 /** Resumes a drained node or drains another one; the page offers to take it back. */
@@ -63,9 +77,9 @@ const nodeCommands = (): readonly Item[] =>
     const act = drainedSince === null ? "drain" : "resume";
     return {
       id: `command ${act} ${name}`,
-      group: "Node commands",
-      name: `${drainedSince === null ? "Drain" : "Resume"} ${name}`,
-      about: "Operator",
+      group: "node_commands",
+      name: t(drainedSince === null ? "palette.drain" : "palette.resume", { name }),
+      about: t("shell.operator"),
       icon: "nodes",
       words: drainedSince === null ? "drain node stop maintenance" : "resume node undrain start",
       run: () => navigate(`/operator/nodes?do=${act}:${encodeURIComponent(name)}`),
@@ -75,7 +89,7 @@ const nodeCommands = (): readonly Item[] =>
 function commands(): readonly Item[] {
   const command = (id: string, name: string, icon: IconName, words: string, run: () => void): Item => ({
     id: `command ${id}`,
-    group: "Commands",
+    group: "commands",
     name,
     about: "",
     icon,
@@ -83,38 +97,42 @@ function commands(): readonly Item[] {
     run,
   });
   return [
-    command("chat", "New conversation", "playground", "chat ask", () => navigate("/playground?new")),
-    command("key", "New API key", "key", "make token", () => navigate("/key?do=new")),
+    command("chat", t("palette.chat"), "playground", "chat ask", () => navigate("/playground?new")),
+    command("key", t("palette.key"), "key", "make token", () => navigate("/key?do=new")),
     ...(isOperator()
       ? [
-          command("account", "New account", "plus", "make user", () => navigate("/operator/accounts?do=new")),
-          command("invite", "Invite somebody", "accounts", "invitation link", () =>
+          command("account", t("palette.account"), "plus", "make user", () => navigate("/operator/accounts?do=new")),
+          command("invite", t("palette.invite"), "accounts", "invitation link", () =>
             navigate("/operator/accounts?do=invite"),
           ),
         ]
       : []),
-    command("light", "Light theme", "sun", "appearance switch", () => setTheme("light")),
-    command("dark", "Dark theme", "moon", "appearance switch", () => setTheme("dark")),
-    command("system", "System theme", "system", "appearance switch", () => setTheme("system")),
-    command("out", "Sign out", "leave", "leave log out", () => {
+    command("light", t("palette.light"), "sun", "appearance switch", () => setTheme("light")),
+    command("dark", t("palette.dark"), "moon", "appearance switch", () => setTheme("dark")),
+    command("system", t("palette.system"), "system", "appearance switch", () => setTheme("system")),
+    command("out", t("common.sign_out"), "leave", "leave log out", () => {
       void signOut().catch((error: Error) => toast(error.message, "failed"));
     }),
   ];
 }
 
-const docs: readonly Item[] = [
-  ...chapters.map(([id, name]) => [`/docs/guide/${id}`, name] as const),
-  ["/docs", "API reference"] as const,
-].map(([path, name]) => docsItem(path, name, "", () => location.assign(path)));
+/** The guide is in English. */
+const docs = (): readonly Item[] =>
+  [
+    ...chapters.map(([id, name]) => [`/docs/guide/${id}`, name] as const),
+    ["/docs", t("palette.reference")] as const,
+  ].map(([path, name]) => docsItem(path, name, "", () => location.assign(path)));
 
 /** Items that are fetched when the palette opens. Failed parts are left out; the pages behind them say why. */
 export const fetchedItems: readonly (() => Promise<readonly Item[]>)[] = [
   async () =>
     (await get("/models")).models.map(({ id, served, usable, coder }) => {
-      const about = !usable ? "Not in your plan" : served ? (coder ? "Coder" : "Try it in the playground") : "No node";
+      const about = t(
+        !usable ? "palette.not_in_plan" : !served ? "palette.no_node" : coder ? "palette.coder" : "palette.try",
+      );
       return modelItem(id, id, about, () => navigate(`/playground?model=${encodeURIComponent(id)}`));
     }),
-  async () => (await get("/keys")).keys.map(({ id, name }) => keyItem(id, name, "API key", () => navigate("/key"))),
+  async () => (await get("/keys")).keys.map(({ id, name }) => keyItem(id, name, t("menu.key"), () => navigate("/key"))),
   async () =>
     (owner.value === null ? [] : await readEntries(owner.value)).map(({ id, title }) =>
       conversationItem(id, title, "", () => navigate(`/playground?c=${encodeURIComponent(id)}`)),
@@ -131,7 +149,7 @@ export async function accountItems(search: string): Promise<readonly Item[]> {
 }
 
 const accountItem = (id: number, email: string, plan: string): Item =>
-  itemOf("account", "Accounts", "account", "account")(`${id} ${email}`, email, plan, () =>
+  itemOf("account", "accounts", "account", "account")(`${id} ${email}`, email, plan, () =>
     navigate(`/operator/accounts?do=open:${id}`),
   );
 

@@ -4,8 +4,9 @@ import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { Modal } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { fit } from "./fuzzy.ts";
-import { accountItems, fetchedItems, type Item, ownItems, rememberedAccount } from "./items.ts";
+import { accountItems, fetchedItems, type Item, type ItemGroup, ownItems, rememberedAccount } from "./items.ts";
 import { recentIds, remember } from "./recent.ts";
+import { t } from "../texts.ts";
 
 /** The server is asked for accounts this long after the last key press. */
 const askAfterMs = 200;
@@ -19,7 +20,7 @@ const otherWordsScore = 1;
 /** Scattered letters match many long names, so matches below this share of the best score are left out. */
 const enoughOfBest = 0.4;
 /** What an empty field lists: the groups that are never long. */
-const listedGroups = ["Commands", "Pages", "Documentation"];
+const listedGroups: readonly ItemGroup[] = ["commands", "pages", "docs"];
 
 type Found = Readonly<{ item: Item; at: readonly number[] }>;
 
@@ -54,18 +55,18 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
     event.preventDefault();
   };
   return (
-    <Modal class="palette" aria-label="Go to" onClose={onClose}>
+    <Modal class="palette" aria-label={t("palette.go_to")} onClose={onClose}>
       <div class="palette-search">
         <Icon name="search" />
         <input
           type="text"
           role="combobox"
-          aria-label="Go to a page, model, key, conversation or command"
+          aria-label={t("palette.label")}
           aria-expanded={found.length > 0}
           aria-controls={`${id}-list`}
           aria-autocomplete="list"
           aria-activedescendant={found.length > 0 ? `${id}-${at}` : undefined}
-          placeholder="Go to a page, model, conversation or command"
+          placeholder={t("palette.placeholder")}
           autocomplete="off"
           autocapitalize="none"
           spellcheck={false}
@@ -79,10 +80,10 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
           onKeyDown={onKeyDown}
         />
       </div>
-      {found.length === 0 && <p class="palette-none">No matches.</p>}
+      {found.length === 0 && <p class="palette-none">{t("palette.none")}</p>}
       <FoundList id={id} found={found} at={at} onPoint={setChosen} onRun={run} />
       <p class="for-readers" role="status">
-        {found.length === 0 ? "No matches" : `${found.length} found`}
+        {found.length === 0 ? t("palette.none") : t("palette.found", { found: found.length })}
       </p>
     </Modal>
   );
@@ -99,10 +100,16 @@ type FoundListProps = Readonly<{
 }>;
 
 const FoundList = ({ id, found, at, onPoint, onRun }: FoundListProps): VNode => (
-  <div id={`${id}-list`} class="palette-list" role="listbox" aria-label="Found" hidden={found.length === 0}>
+  <div
+    id={`${id}-list`}
+    class="palette-list"
+    role="listbox"
+    aria-label={t("palette.results")}
+    hidden={found.length === 0}
+  >
     {groupsOf(found).map(({ name, from, of }) => (
-      <div key={name} role="group" aria-label={name}>
-        <h3 aria-hidden="true">{name}</h3>
+      <div key={name} role="group" aria-label={t(`palette.group_${name}`)}>
+        <h3 aria-hidden="true">{t(`palette.group_${name}`)}</h3>
         {of.map((each, index) => (
           <div
             key={each.item.id}
@@ -174,7 +181,7 @@ function find(query: string, items: readonly Item[], recent: readonly string[]):
   if (query === "") {
     const lately = recent.flatMap((id) => {
       const item = items.find((each) => each.id === id) ?? rememberedAccount(id);
-      return item === null ? [] : [{ item: { ...item, group: "Recent" }, at: [] }];
+      return item === null ? [] : [{ item: { ...item, group: "recent" as const }, at: [] }];
     });
     const ids = new Set(lately.map(({ item }) => item.id));
     const rest = items.filter(({ id, group }) => listedGroups.includes(group) && !ids.has(id));
@@ -196,14 +203,14 @@ function find(query: string, items: readonly Item[], recent: readonly string[]):
 
 /** Whether every word of the query begins one of the item's other words. */
 function hasWords(query: string, { name, group, words = "" }: Item): boolean {
-  const others = `${name} ${group} ${words}`.toLowerCase().split(" ");
+  const others = `${name} ${t(`palette.group_${group}`)} ${words}`.toLowerCase().split(" ");
   return query
     .toLowerCase()
     .split(/\s+/)
     .every((word) => others.some((other) => other.startsWith(word)));
 }
 
-type Group = { readonly name: string; readonly from: number; readonly of: Found[] };
+type Group = { readonly name: ItemGroup; readonly from: number; readonly of: Found[] };
 
 function groupsOf(found: readonly Found[]): readonly Group[] {
   const groups: Group[] = [];

@@ -5,6 +5,7 @@ import { type Action, useAction } from "../resource.ts";
 import { Dialog } from "./dialog.tsx";
 import { FormError } from "./field.tsx";
 import { Button } from "./button.tsx";
+import { t } from "../texts.ts";
 
 type FormDialogProps = Readonly<{
   title: string;
@@ -37,7 +38,7 @@ export function FormDialog(props: FormDialogProps): VNode {
         <FormError message={action.error} />
         {end?.(action) ?? (
           <footer>
-            <Button caption="Cancel" onClick={onClose} />
+            <Button caption={t("common.cancel")} onClick={onClose} />
             <Button caption={submit} type="submit" class={`button ${kind}`} busy={action.busy} disabled={!ready} />
           </footer>
         )}
@@ -65,7 +66,7 @@ export function Confirm({ title, children, confirm, onConfirm, onClose, danger =
       <div class="prose">{children}</div>
       <FormError message={action.error} />
       <footer>
-        <Button caption="Cancel" autofocus onClick={onClose} />
+        <Button caption={t("common.cancel")} autofocus onClick={onClose} />
         <Button
           caption={confirm}
           class={`button ${danger ? "danger" : "primary"}`}

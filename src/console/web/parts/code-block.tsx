@@ -5,6 +5,7 @@ import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { type Highlighter, loadHighlighter, type Token } from "../highlight.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { LongText } from "./long-text.tsx";
+import { t } from "../texts.ts";
 
 /** Null until it is loaded; code is plain until then. */
 const highlighter = signal<Highlighter | null>(null);
@@ -55,8 +56,8 @@ export function CodeBlock({ code, language, name = language, copied = code }: Co
   return (
     <div class="code">
       <header>
-        <span>{name === "" ? "code" : name}</span>
-        <CopyButton text={copied} label="Copy the code" />
+        <span>{name === "" ? t("code.code") : name}</span>
+        <CopyButton text={copied} label={t("code.copy")} />
       </header>
       <pre tabIndex={0}>
         <code>

@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 import { toast } from "./toasts.tsx";
+import { t } from "../texts.ts";
 
 const confirmedMs = 1_500;
 
@@ -14,7 +15,7 @@ export function CopyButton({ text, label, caption }: CopyButtonProps): VNode {
     try {
       await writeClipboard(text);
     } catch {
-      toast("The browser did not allow copying. Select the text and copy it yourself.", "failed");
+      toast(t("copy.refused"), "failed");
       return;
     }
     setCopied(true);
@@ -28,9 +29,9 @@ export function CopyButton({ text, label, caption }: CopyButtonProps): VNode {
       onClick={() => void copy()}
     >
       <Icon name={copied ? "check" : "copy"} size={16} />
-      {caption !== undefined && <span>{copied ? "Copied" : caption}</span>}
+      {caption !== undefined && <span>{copied ? t("copy.copied") : caption}</span>}
       <span class="for-readers" role="status">
-        {copied ? "Copied" : ""}
+        {copied ? t("copy.copied") : ""}
       </span>
     </button>
   );

@@ -2,6 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton } from "./button.tsx";
+import { t } from "../texts.ts";
 
 type ModalProps = Readonly<{
   class: string;
@@ -58,7 +59,7 @@ export function Dialog({ title, onClose, children, kind = "box" }: DialogProps):
       <div class="dialog-body">
         <header>
           <h2 id={heading}>{title}</h2>
-          <IconButton icon="close" label="Close" onClick={onClose} />
+          <IconButton icon="close" label={t("common.close")} onClick={onClose} />
         </header>
         {children}
       </div>

@@ -1,6 +1,7 @@
 // A bar with numbers: how much of something there is.
 import type { ComponentChildren, VNode } from "preact";
 import { count } from "../format.ts";
+import { t } from "../texts.ts";
 
 type MeterProps = Readonly<{
   name: string;
@@ -23,7 +24,7 @@ export function Meter({ name, label, value, of, ofNote = "", isLow = false, abou
         <span class="number">
           {count(value)}{" "}
           <span class="quiet">
-            of {count(of)}
+            {t("meter.of", { of: count(of) })}
             {ofNote}
           </span>
         </span>
@@ -49,7 +50,14 @@ const lowShare = 0.15;
 type LeftMeterProps = Readonly<{ name: string; left: number; of: number; about: ComponentChildren }>;
 
 export const LeftMeter = ({ name, left, of, about }: LeftMeterProps): VNode => (
-  <Meter name={name} label={`${name} left`} value={left} of={of} isLow={shareOf(left, of) < lowShare} about={about} />
+  <Meter
+    name={name}
+    label={t("meter.left", { name })}
+    value={left}
+    of={of}
+    isLow={shareOf(left, of) < lowShare}
+    about={about}
+  />
 );
 
 const shareOf = (value: number, of: number): number => (of <= 0 ? 0 : Math.min(1, Math.max(0, value / of)));

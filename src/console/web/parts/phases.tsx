@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import type { RequestRow } from "../../api/request-log.ts";
 import { shortTime } from "../format.ts";
+import { t } from "../texts.ts";
 
 type Phase = Readonly<{ name: string; from: number; to: number; series: number }>;
 type Course = Pick<RequestRow, "wait_ms" | "sent_ms" | "first_token_ms" | "duration_ms">;
@@ -14,15 +15,15 @@ function phasesOf({ wait_ms, sent_ms, first_token_ms, duration_ms }: Course): Ph
   const waitFrom = Math.max(0, sent - (wait_ms ?? 0));
   const first = sent_ms === null ? duration_ms : Math.min(Math.max(first_token_ms ?? duration_ms, sent), duration_ms);
   const phases = [
-    { name: "received and checked", from: 0, to: waitFrom, series: 6 },
-    { name: "waited for a node", from: waitFrom, to: sent, series: 3 },
+    { name: t("phases.received"), from: 0, to: waitFrom, series: 6 },
+    { name: t("phases.waited"), from: waitFrom, to: sent, series: 3 },
     {
-      name: first_token_ms === null ? "sent, no token received" : "sent, until the first token",
+      name: t(first_token_ms === null ? "phases.no_token" : "phases.first_token"),
       from: sent,
       to: first,
       series: 5,
     },
-    { name: "answer", from: first, to: duration_ms, series: 2 },
+    { name: t("phases.answer"), from: first, to: duration_ms, series: 2 },
   ];
   return phases.filter(({ from, to }) => to > from);
 }
@@ -34,9 +35,7 @@ export function Phases({ row }: { row: Course }): VNode | null {
   const phases = phasesOf(row);
   const end = row.duration_ms ?? 0;
   if (phases.length === 0) {
-    return (
-      <p class="quiet small-text">{row.duration_ms === null ? "Its phases were not measured." : "It took no time."}</p>
-    );
+    return <p class="quiet small-text">{t(row.duration_ms === null ? "phases.not_measured" : "phases.no_time")}</p>;
   }
   const x = (ms: number): number => (ms / end) * width;
   return (
@@ -57,10 +56,10 @@ export function Phases({ row }: { row: Course }): VNode | null {
         {phases.map(({ name, from, to, series }) => (
           <li key={name}>
             <span class={`swatch series-${series}`} />
-            {name}: {shortTime(to - from)}
+            {t("phases.phase", { name, time: shortTime(to - from) })}
           </li>
         ))}
-        <li>total {shortTime(end)}</li>
+        <li>{t("phases.total", { time: shortTime(end) })}</li>
       </ol>
     </figure>
   );

@@ -6,18 +6,18 @@ import { useAction } from "../resource.ts";
 import { session } from "../session.ts";
 import { FormError } from "./field.tsx";
 import { Button } from "./button.tsx";
+import { t, type TextKey } from "../texts.ts";
 
 type ProviderButtonProps = Readonly<{
   body: ProviderStart;
-  /** Before the provider's name. */
-  words?: string;
+  words?: TextKey;
   primary?: boolean;
   block?: boolean;
 }>;
 
 export function ProviderButton({
   body,
-  words = "Continue with",
+  words = "provider.continue",
   primary = false,
   block = true,
 }: ProviderButtonProps): VNode {
@@ -32,7 +32,7 @@ export function ProviderButton({
     <div class="stack">
       <div>
         <Button
-          caption={`${words} ${session.value?.provider}`}
+          caption={t(words, { provider: session.value?.provider ?? "" })}
           class={`button ${primary ? "primary" : ""} ${block ? "block" : ""}`}
           busy={action.busy}
           onClick={leave}

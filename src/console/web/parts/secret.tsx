@@ -1,10 +1,11 @@
 // Keys and links that are shown only once, with a button that copies them.
 import type { ComponentChildren, VNode } from "preact";
 import { session } from "../session.ts";
-import { t } from "../texts.ts";
 import { Button } from "./button.tsx";
 import { CopyButton } from "./copy-button.tsx";
 import { Dialog } from "./dialog.tsx";
+import { rich, t } from "../texts.ts";
+import { strong } from "./inline.tsx";
 
 type SecretProps = Readonly<{ text: string; label: string; caption?: string }>;
 
@@ -17,7 +18,7 @@ export const Secret = ({ text, label, caption }: SecretProps): VNode => (
 
 /** `path` is below this server's address. */
 export const SecretLink = ({ path }: { path: string }): VNode => (
-  <Secret text={(session.value?.base_url ?? location.origin) + path} label="Copy the link" />
+  <Secret text={(session.value?.base_url ?? location.origin) + path} label={t("secret.copy_link")} />
 );
 
 type FreshInvitationProps = Readonly<{
@@ -30,14 +31,14 @@ type FreshInvitationProps = Readonly<{
 
 /** `children`: what it is for. */
 export const FreshInvitation = ({ path, mailedTo, children, onClose }: FreshInvitationProps): VNode => (
-  <Dialog title="The invitation is ready" onClose={onClose}>
+  <Dialog title={t("secret.invitation")} onClose={onClose}>
     <p>
-      {children} It is shown <strong>only once</strong>.
+      {children} {rich("secret.once", { strong })}
     </p>
     {mailedTo !== null && <p>{t("mail.sent_to", { address: mailedTo })}</p>}
     <SecretLink path={path} />
     <footer>
-      <Button caption="Done" class="button primary" onClick={onClose} />
+      <Button caption={t("common.done")} class="button primary" onClick={onClose} />
     </footer>
   </Dialog>
 );
@@ -47,9 +48,9 @@ type FreshKeyProps = Readonly<{ title: string; apiKey: string; label: string }>;
 export const FreshKey = ({ title, apiKey, label }: FreshKeyProps): VNode => (
   <div class="fresh-key" role="status">
     <p>
-      <strong>{title}</strong> It is shown only once: copy it now.
+      <strong>{title}</strong> {t("secret.copy_now")}
     </p>
-    <Secret text={apiKey} label={label} caption="Copy" />
+    <Secret text={apiKey} label={label} caption={t("common.copy")} />
   </div>
 );
 
@@ -58,13 +59,10 @@ type FirstKeyProps = Readonly<{ email: string; apiKey: string; next?: string }>;
 /** The key of an account that was just created. */
 export const FirstKey = ({ email, apiKey, next = "/" }: FirstKeyProps): VNode => (
   <div class="card stack">
-    <p>
-      This is the key of <strong>{email}</strong>. It is shown <strong>only once</strong>: keep it where you keep your
-      passwords.
-    </p>
-    <Secret text={apiKey} label="Copy the API key" />
+    <p>{rich("secret.first_key", { email: <strong>{email}</strong>, strong })}</p>
+    <Secret text={apiKey} label={t("secret.copy_key")} />
     <a class="button primary block" href={next}>
-      I saved it, continue
+      {t("secret.saved")}
     </a>
   </div>
 );

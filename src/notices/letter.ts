@@ -24,7 +24,11 @@ export type Letter = Readonly<{
   link: string;
   unsubscribe: string | null;
   lists?: readonly Readonly<{ heading: string; lines: readonly string[] }>[];
-  table?: Readonly<{ head: readonly string[]; rows: readonly (readonly string[])[]; foot: readonly string[] }>;
+  table?: Readonly<{
+    head: readonly string[];
+    rows: readonly (readonly string[])[];
+    foot: readonly (readonly string[])[];
+  }>;
 }>;
 export type Written = Readonly<{ subject: string; text: string; html: string }>;
 
@@ -43,7 +47,7 @@ function usualLetter({ kind, language, values, link, unsubscribe, lists = [], ta
   const text = [
     ...paragraphs,
     ...lists.flatMap(({ heading, lines }) => [heading, lines.map((line) => `- ${line}`).join("\n")]),
-    ...(table === undefined ? [] : [[table.head, ...table.rows, table.foot].map(row).join("\n")]),
+    ...(table === undefined ? [] : [[table.head, ...table.rows, ...table.foot].map(row).join("\n")]),
     `${say(`${kind}.button`)}: ${link}`,
     `-- \n${end.join("\n")}${unsubscribe === null ? "" : `\n${say("common.unsubscribe")}: ${unsubscribe}`}`,
   ].join("\n\n");
@@ -73,7 +77,7 @@ ${lists
 ${
   table === undefined
     ? ""
-    : `<table><thead>${cells("th", table.head)}</thead><tbody>${table.rows.map((found) => cells("td", found)).join("")}</tbody><tfoot>${cells("td", table.foot)}</tfoot></table>`
+    : `<table><thead>${cells("th", table.head)}</thead><tbody>${table.rows.map((found) => cells("td", found)).join("")}</tbody><tfoot>${table.foot.map((found) => cells("td", found)).join("")}</tfoot></table>`
 }
 <p><a class="button" href="${escape(link)}">${escape(say(`${kind}.button`))}</a></p>
 <p class="link">${escape(link)}</p>

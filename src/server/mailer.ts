@@ -318,12 +318,12 @@ export class Mailer {
     const more = made.lines.length - rows.length;
     if (more > 0) rows.push([say("more", { count: number(more) }), "", "", ""]);
     const { tokens, usd } = made.credit_total;
-    if (tokens > 0) rows.push([say("bought"), "", number(tokens), money(usd)]);
-    const foot = [say("total"), ...cells(made.total)];
+    const total = [say("total"), ...cells(made.total)];
+    const foot = tokens > 0 ? [total, [say("bought"), "", number(tokens), money(usd)]] : [total];
     const head = [say("model"), say("requests"), say("tokens"), say("usd")];
     const monthIn = { year: "numeric", month: "long", timeZone: "UTC" } as const;
     const name = new Date(`${made.month}-01`).toLocaleDateString(language, monthIn);
-    const [, requests = "", balance = "", dollars = ""] = foot;
+    const [, requests = "", balance = "", dollars = ""] = total;
     const sums = { account: made.account, month: name, zone: made.time_zone, requests, tokens: balance, usd: dollars };
     return {
       letter: { ...letter, values: { ...values, ...sums }, table: { head, rows, foot } },

@@ -18,6 +18,7 @@ import { done, fail, type Route, route, type Visitor } from "./route.ts";
 const forgottenTriesMax = 10;
 /** What of them reaches the books, of one account. */
 const forgottenGapMs = 2 * 60_000;
+const forgottenDelayMaxMs = 1_000;
 
 const noMail = fail("not_found", "This server sends no mail.");
 const voidLink = fail(
@@ -57,9 +58,13 @@ export function mailRoutes(parts: ConsoleParts, passwordTries: OwnPasswordTries)
       const waitMs = isShared ? 0 : tries.waitMs(place, now);
       if (waitMs > 0) return tooManyTries(Math.ceil(waitMs / 1000));
       if (!isShared) tries.add(place, now);
-      void forget(body.email, work.mail.secret).catch((thrown: unknown) =>
-        log("warn", "a forgotten password could not be looked up", { reason: String(thrown) }),
-      );
+      const { secret } = work.mail;
+      const later = () =>
+        forget(body.email, secret).catch((thrown: unknown) =>
+          log("warn", "a forgotten password could not be looked up", { reason: String(thrown) }),
+        );
+      // Its work must not be felt in this answer, nor in the next one.
+      setTimeout(() => void later(), Math.random() * forgottenDelayMaxMs);
       return done;
     }),
 

@@ -15,6 +15,7 @@ import { UsageTable } from "../../parts/usage-table.tsx";
 import { get, post } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { account as own, planChoices, sells, session } from "../../session.ts";
+import { MailAddressForm } from "./mail-address.tsx";
 import { DeletionDialog } from "./deletion-dialog.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Fact } from "../../parts/fact.tsx";
@@ -40,6 +41,7 @@ export function AccountSheet({ id, onClose, onChanged }: SheetProps): VNode {
             {sells.value && <CreditForm account={value} onChanged={changed} />}
             <PlanForm account={value} onChanged={changed} />
             <PasswordForm account={value} onChanged={account.reload} />
+            <MailAddressForm account={value} onChanged={changed} />
             <StateForm account={value} onChanged={changed} />
             <Panel title="Data">
               <p class="quiet small-text">

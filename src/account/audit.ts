@@ -1,8 +1,9 @@
 // The audit log: what operators did, in the console or by commands. An entry is committed together with the change that
 // it describes.
+import type { AuditAction } from "../core/audit-actions.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { Draft } from "./draft.ts";
-import type { AuditAction, AuditEntry, AuditRecords } from "./records.ts";
+import type { AuditEntry, AuditFilter, AuditRecords } from "./records.ts";
 
 /** As the subject of an entry: the server itself; as its operator: a command. Accounts are numbered from 1. */
 export const theServer: AccountId = 0;
@@ -42,8 +43,12 @@ export class AuditLog {
     this.#draft.changes.push({ change: "audit", entry: { ...entry, id: this.#records.nextAuditId() } });
   }
 
-  /** Newest first, those with an id below `before`. */
-  async list(before: number, limit: number): Promise<readonly AuditEntry[]> {
-    return this.#records.audit(before, limit);
+  /** Newest first, unless the filter says otherwise. */
+  async list(limit: number, filter: AuditFilter = {}, offset = 0): Promise<readonly AuditEntry[]> {
+    return this.#records.audit(filter, limit, offset);
+  }
+
+  async count(filter: AuditFilter): Promise<number> {
+    return this.#records.auditCount(filter);
   }
 }

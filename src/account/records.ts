@@ -1,4 +1,5 @@
 // What is kept of accounts and of the console, and how it is read. Every call gives the committed state and throws StoreUnavailable where the disk cannot be read.
+import type { AuditAction } from "../core/audit-actions.ts";
 import type { AccountId, KeyId, KeyLimits, Ms, PlanId } from "../core/types.ts";
 import type { Soon } from "../core/soon.ts";
 import type { Period, Quota } from "./money/quota.ts";
@@ -107,8 +108,6 @@ export interface OfficeRecords {
   endUsersNamed(account: AccountId, name: string): Soon<readonly Readonly<{ id: number; key: KeyId }>[]>;
   /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
   list(after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
-  /** The same, of those whose e-mail contains a text, in any case of ASCII letters. */
-  search(text: string, after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
   /** A number for a new account: none comes twice, which holds for those of all else, too. */
   nextId(): Soon<AccountId>;
   /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
@@ -318,45 +317,6 @@ export interface DeviceCodeRecords {
   oldestDeviceCode(): Soon<DeviceCode | null>;
 }
 
-export type AuditAction =
-  | "account.create"
-  | "account.plan"
-  | "account.cost_center"
-  | "account.address"
-  | "account.credit"
-  | "account.disable"
-  | "account.enable"
-  | "account.password"
-  | "account.password_link"
-  | "account.operator"
-  | "account.connect"
-  | "account.export"
-  | "account.delete"
-  | "invitation.create"
-  | "invitation.withdraw"
-  | "token.create"
-  | "token.revoke"
-  | "node.drain"
-  | "node.resume"
-  | "batch.cancel"
-  | "key.create"
-  | "key.rename"
-  | "key.limits"
-  | "key.revoke"
-  | "key.rotate"
-  | "team.create"
-  | "team.update"
-  | "team.member"
-  | "team.leave"
-  | "end_user.erase"
-  | "end_user.export"
-  | "request.approve"
-  | "request.decline"
-  | "server.reload"
-  | "server.config"
-  | "server.backup"
-  | "server.restore";
-
 export type AuditEntry = Readonly<{
   id: number;
   at: Ms;
@@ -370,9 +330,19 @@ export type AuditEntry = Readonly<{
   detail: string;
 }>;
 
+/** What is absent may be anything. */
+export type AuditFilter = Readonly<{
+  operator?: AccountId;
+  subject?: AccountId;
+  action?: AuditAction;
+  from?: Ms;
+  to?: Ms;
+  oldestFirst?: boolean;
+}>;
+
 export interface AuditRecords {
   /** 0 where the entries are numbered when they are written. */
   nextAuditId(): number;
-  /** Newest first, those with an id below `before`. */
-  audit(before: number, limit: number): Soon<readonly AuditEntry[]>;
+  audit(filter: AuditFilter, limit: number, offset: number): Soon<readonly AuditEntry[]>;
+  auditCount(filter: AuditFilter): Soon<number>;
 }

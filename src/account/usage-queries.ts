@@ -1,5 +1,6 @@
 // What the usage page asks for. An account may have millions of replies, so the implementation keeps an index of its
 // own.
+import type { AccountsAsked, AccountsFound } from "./accounts-page.ts";
 import type { ActivitySplit, EarlierActivity } from "../core/activity.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
@@ -85,4 +86,6 @@ export interface UsageQueries {
   history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): Promise<readonly EarlierActivity[]>;
   /** The accounts that were billed most since, that one first. */
   topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]>;
+  /** A page of the accounts that fit, and how many fit. */
+  accounts(asked: AccountsAsked): Promise<AccountsFound>;
 }

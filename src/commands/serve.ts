@@ -1,5 +1,5 @@
 // tollgate serve: composes a server, runs it until a signal, and takes it apart.
-import type { AuditAction } from "../account/records.ts";
+import type { AuditAction } from "../core/audit-actions.ts";
 import { networkInterfaces } from "node:os";
 import { version } from "../../package.json" with { type: "json" };
 import { pathOf } from "../account/sign-in/access-links.ts";

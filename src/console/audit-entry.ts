@@ -1,5 +1,5 @@
 // Writes an operator's call to the audit log.
-import type { AuditAction } from "../account/records.ts";
+import type { AuditAction } from "../core/audit-actions.ts";
 import type { Unit } from "../account/office.ts";
 import type { AccountId } from "../core/types.ts";
 import type { Call } from "./routes/route.ts";

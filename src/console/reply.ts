@@ -49,3 +49,12 @@ const json = (body: unknown, status: number, headers: Readonly<Record<string, st
     status,
     headers: { ...privateHeaders, "content-type": "application/json; charset=utf-8", ...headers },
   });
+
+export const csvReply = (csv: string | ReadableStream<Uint8Array>, name: string): Response =>
+  new Response(csv, {
+    headers: {
+      ...privateHeaders,
+      "content-type": "text/csv; charset=utf-8",
+      "content-disposition": `attachment; filename="${name}.csv"`,
+    },
+  });

@@ -1,5 +1,6 @@
 // Brings accounts, key limits, teams and invitations in line with a file, in one unit: all of it or nothing. What the file does not
 // name stays as it is, and a second time nothing changes. Secrets are neither read from the file nor shown.
+import type { AuditAction } from "../core/audit-actions.ts";
 import { type Static, Type } from "@sinclair/typebox";
 import { limitInWords, limitsDetail, type NewLimits } from "../account/people/account-keys.ts";
 import { invitationInWords } from "../account/sign-in/access-links.ts";
@@ -7,7 +8,7 @@ import { AccountError } from "../account/people/accounts.ts";
 import { Teams } from "../account/people/teams.ts";
 import { theServer } from "../account/audit.ts";
 import type { Office, Unit } from "../account/office.ts";
-import type { AccessLink, AccountRecord, AuditAction } from "../account/records.ts";
+import type { AccessLink, AccountRecord } from "../account/records.ts";
 import { momentOfText } from "../core/iso-time.ts";
 import type { AccountId } from "../core/types.ts";
 import { planId, text, tokens, when } from "./fields.ts";

@@ -1,11 +1,11 @@
 // A verb of a gateway: its name, its input, who may ask for it, what it does, its line in the audit log and its output. The
 // command line, the control socket and the console are made from these values.
+import type { AuditAction } from "../core/audit-actions.ts";
 import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { auditDetailMaxLength, byCommandOf, serverEntry, theServer } from "../account/audit.ts";
 import type { Unit } from "../account/office.ts";
 import {
   type AccountRecord,
-  type AuditAction,
   type AuditEntry,
   type SessionRecord,
   type TokenScope,

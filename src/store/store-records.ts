@@ -5,6 +5,7 @@ import type {
   AccessLinkRecords,
   AccountRecord,
   AuditEntry,
+  AuditFilter,
   AuditRecords,
   DeviceCode,
   DeviceCodeRecords,
@@ -44,8 +45,12 @@ type Which = Readonly<{
   before?: number;
   /** A condition with `?` where the text belongs. */
   and?: readonly [condition: string, text: string];
+  /** Times. */
+  from?: number;
+  to?: number;
   order?: string;
   limit?: number;
+  offset?: number;
   locked?: boolean;
 }>;
 
@@ -114,12 +119,6 @@ export abstract class StoreRecords<At extends When>
 
   list(after: AccountId, limit: number): Answer<At, readonly AccountRecord[]> {
     return this.all("accounts", {}, { after, order: "accounts.id", limit });
-  }
-
-  search(text: string, after: AccountId, limit: number): Answer<At, readonly AccountRecord[]> {
-    // strpos, not LIKE: every character of the text stands for itself
-    const contains = `strpos(lower(email COLLATE "C"), lower(?::text COLLATE "C")) > 0`;
-    return this.all("accounts", {}, { after, and: [contains, text], order: "accounts.id", limit });
   }
 
   nextId(): Answer<At, AccountId> {
@@ -264,8 +263,13 @@ export abstract class StoreRecords<At extends When>
     return after(first, ([code = null]) => code);
   }
 
-  audit(before: number, limit: number): Answer<At, readonly AuditEntry[]> {
-    return this.all("audit_log", {}, { before, limit });
+  audit(filter: AuditFilter, limit: number, offset: number): Answer<At, readonly AuditEntry[]> {
+    const order = `audit_log.id ${filter.oldestFirst === true ? "ASC" : "DESC"}`;
+    return this.all("audit_log", auditedBy(filter), { ...filter, order, limit, offset });
+  }
+
+  auditCount(filter: AuditFilter): Answer<At, number> {
+    return this.#count("audit_log", auditedBy(filter), filter);
   }
 
   /** The newest. */
@@ -280,22 +284,20 @@ export abstract class StoreRecords<At extends When>
   protected all<Name extends TableName>(
     table: Name,
     is: Is<Name>,
-    { after: last, before, and, order = `${table}.id DESC`, limit, locked = false }: Which,
+    which: Which,
   ): Answer<At, readonly RecordOf<Name>[]> {
-    const { conditions, values } = conditionsOf(table, is);
+    const { order = `${table}.id DESC`, limit, offset = 0, locked = false } = which;
+    const { conditions, values } = conditionsOf(table, is, which);
     const value = (given: number): string => `$${values.push(given)}::text::bigint`;
-    if (last !== undefined) conditions.push(`${table}.id > ${value(last)}`);
-    if (and !== undefined) conditions.push(and[0].replace("?", () => `$${values.push(and[1])}`));
-    if (before !== undefined) conditions.push(`${table}.id < ${value(before)}`);
-    const most = limit === undefined ? "" : ` LIMIT ${value(limit)}`;
+    const most = limit === undefined ? "" : ` LIMIT ${value(limit)}${offset === 0 ? "" : ` OFFSET ${value(offset)}`}`;
     const text = `${rowsOf[table]}${where(conditions)} ORDER BY ${order}${most}${locked ? " FOR UPDATE" : ""}`;
     type Row = Readonly<Record<string, unknown>>;
     const found = this.ask<Row>(statement(`find ${table}`, text), ...values);
     return after(found, (rows) => rows.map((row) => recordOf(table, row)));
   }
 
-  #count<Name extends TableName>(table: Name, is: Is<Name>): Answer<At, number> {
-    const { conditions, values } = conditionsOf(table, is);
+  #count<Name extends TableName>(table: Name, is: Is<Name>, which: Which = {}): Answer<At, number> {
+    const { conditions, values } = conditionsOf(table, is, which);
     const text = `SELECT count(*)::float8 AS count FROM ${table}${where(conditions)}`;
     return after(this.ask<{ count: number }>(statement(`count ${table}`, text), ...values), ([row]) => row!.count);
   }
@@ -350,7 +352,7 @@ const rowsOf = Object.fromEntries(
   }),
 ) as Readonly<Record<TableName, string>>;
 
-function conditionsOf(table: TableName, is: object) {
+function conditionsOf(table: TableName, is: object, { after, before, from, to, and }: Which) {
   const columns: Readonly<Record<string, Column>> = tables[table].columns;
   const values: Value[] = [];
   const conditions = Object.entries<Value>({ ...is }).map(([name, value]) => {
@@ -359,5 +361,15 @@ function conditionsOf(table: TableName, is: object) {
     if (kind !== "hash") return `${name} = $${values.push(value)}::text::${columnTypes[kind].postgres}`;
     return `${name} = decode($${values.push(Buffer.from(String(value), "base64").toString("hex"))}::text, 'hex')`;
   });
+  if (and !== undefined) conditions.push(and[0].replace("?", () => `$${values.push(and[1])}`));
+  const bounds = { "id >": after, "id <": before, "at >=": from, "at <": to };
+  for (const [bound, value] of Object.entries(bounds))
+    if (value !== undefined) conditions.push(`${table}.${bound} $${values.push(value)}::text::bigint`);
   return { conditions, values };
 }
+
+const auditedBy = ({ operator, subject, action }: AuditFilter): Is<"audit_log"> => ({
+  ...(operator === undefined ? {} : { operator_id: operator }),
+  ...(subject === undefined ? {} : { subject_id: subject }),
+  ...(action === undefined ? {} : { action }),
+});

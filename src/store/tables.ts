@@ -4,7 +4,8 @@
 //
 // A new version may add tables, columns that may be null or have a default (last in their table) and indexes; raise the
 // schema version of both stores with it. src/README.md lists the steps.
-import type { AccessLink, AuditAction, PurchaseRequest, TeamMember, TokenScope } from "../account/records.ts";
+import type { AuditAction } from "../core/audit-actions.ts";
+import type { AccessLink, PurchaseRequest, TeamMember, TokenScope } from "../account/records.ts";
 import type { EntryKind } from "../account/money/entry.ts";
 import type { Quota } from "../account/money/quota.ts";
 import { eachCount } from "../core/count-limits.ts";

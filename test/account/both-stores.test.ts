@@ -37,7 +37,7 @@ for (const store of stores) {
       (detail: string, subject = theServer) =>
       (unit: Unit) =>
         note(unit, detail, subject);
-    const audited = async () => (await office.auditLog.list(most, 100)).map(({ detail }) => detail);
+    const audited = async () => (await office.auditLog.list(100)).map(({ detail }) => detail);
     const creditOf = async (email: string) => (await office.accounts.show(email)).credit;
 
     describe("accounts", () => {
@@ -99,13 +99,11 @@ for (const store of stores) {
         expect([await accounts.count(), await creditOf("a@x"), await audited()]).toEqual([1, 0, []]);
       });
 
-      test("are listed, found by parts of their e-mails and counted by plan", async () => {
+      test("are listed, and counted by plan", async () => {
         for (const email of ["a@x", "A_b%@y", "c@x"]) await office.accounts.create({ email });
         await office.accounts.changePlan("c@x", "pro");
         await office.accounts.setDisabled(1, true);
         expect((await office.accounts.list({ after: 1, limit: 1 })).map(({ email }) => email)).toEqual(["A_b%@y"]);
-        expect((await office.accounts.search("B%@", 0, 10)).map(({ id }) => id)).toEqual([2]);
-        expect((await office.accounts.search("x", 1, 10)).map(({ id }) => id)).toEqual([3]);
         const byPlan = [...(await office.accounts.byPlan())].sort((a, b) => (a.plan < b.plan ? -1 : 1));
         expect(byPlan).toEqual([
           { plan: "free", accounts: 1 },
@@ -600,7 +598,7 @@ for (const store of stores) {
           detail,
         });
       }
-      const [newest, ...more] = await office.auditLog.list(most, 2);
+      const [newest, ...more] = await office.auditLog.list(2);
       expect(newest).toMatchObject({
         at: 5,
         operator: 7,
@@ -608,7 +606,17 @@ for (const store of stores) {
         action: "server.reload",
         detail: "three",
       });
-      expect((await office.auditLog.list(more[0]!.id, 2)).map(({ detail }) => detail)).toEqual(["one"]);
+      const found = async (...asked: Parameters<typeof office.auditLog.list>) =>
+        (await office.auditLog.list(...asked)).map(({ detail }) => detail);
+      expect(more).toHaveLength(1);
+      expect(await found(2, {}, 2)).toEqual(["one"]);
+      expect(await found(9, { oldestFirst: true, operator: 7 })).toEqual(["one", "two", "three"]);
+      expect(await found(9, { subject: theServer, action: "server.reload", from: 5, to: 6 })).toEqual(
+        await found(9, {}),
+      );
+      for (const none of [{ operator: 8 }, { subject: 1 }, { action: "key.revoke" }, { from: 6 }, { to: 5 }] as const)
+        expect([none, await found(9, none), await office.auditLog.count(none)]).toEqual([none, [], 0]);
+      expect(await office.auditLog.count({ operator: 7 })).toBe(3);
     });
   });
 }

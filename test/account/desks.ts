@@ -1,5 +1,6 @@
 // The office as tests ask it: each call is a unit of its own, and accounts are named by their numbers or e-mails. `also` is
 // done in the same unit.
+import type { AuditLog } from "../../src/account/audit.ts";
 import type { AccountKeys, CreatedKey, KeyView, NewKey, NewLimits } from "../../src/account/people/account-keys.ts";
 import type {
   Accounts,
@@ -84,7 +85,7 @@ class Desk {
 
 export class AccountsDesk
   extends Desk
-  implements Asked<Accounts, "none" | "count" | "byPlan" | "hasOperator" | "list" | "search" | "record" | "recordOf">
+  implements Asked<Accounts, "none" | "count" | "byPlan" | "hasOperator" | "list" | "record" | "recordOf">
 {
   constructor(
     office: Office,
@@ -98,8 +99,6 @@ export class AccountsDesk
   byPlan = () => this.office.read(({ accounts }) => accounts.byPlan());
   hasOperator = () => this.office.read(({ accounts }) => accounts.hasOperator());
   list = (page?: { after?: number; limit?: number }) => this.office.read(({ accounts }) => accounts.list(page));
-  search = (text: string, after: AccountId, limit: number) =>
-    this.office.read(({ accounts }) => accounts.search(text, after, limit));
   record = (id: AccountId) => this.office.read(({ accounts }) => accounts.record(id));
   recordOf = (email: string) => this.office.read(({ accounts }) => accounts.recordOf(email));
   ofEmail = (email: string) => this.office.read(({ accounts }) => accounts.ofEmail(email));
@@ -277,6 +276,7 @@ export class IdentitiesDesk extends Desk {
 }
 
 export class AuditDesk extends Desk {
-  list = (before: number, limit: number) => this.office.read(({ auditLog }) => auditLog.list(before, limit));
+  list = (...asked: Parameters<AuditLog["list"]>) => this.office.read(({ auditLog }) => auditLog.list(...asked));
+  count = (...asked: Parameters<AuditLog["count"]>) => this.office.read(({ auditLog }) => auditLog.count(...asked));
   note = (entry: Omit<AuditEntry, "id">) => this.office.change(async ({ auditLog }) => auditLog.append(entry));
 }

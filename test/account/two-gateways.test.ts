@@ -73,7 +73,7 @@ describe.skipIf(store.missing)("two gateways", () => {
       const { state } = (await gateways[1].purchases.request(request.id))!;
       expect(done[0]!.state).toBe(state);
       expect((await creditOf(id)) - before).toBe(state === "approved" ? 100 : 0);
-      expect((await gateways[1].auditLog.list(Number.MAX_SAFE_INTEGER, 1))[0]!.detail).toBe(`${state} ${time}`);
+      expect((await gateways[1].auditLog.list(1))[0]!.detail).toBe(`${state} ${time}`);
     }
   });
 
@@ -83,7 +83,7 @@ describe.skipIf(store.missing)("two gateways", () => {
       const entry = { operator: 1, address: "", action: "server.reload", subject: theServer, detail: "" } as const;
       await gateways[index % 2]!.auditLog.note({ at, ...entry });
     }
-    const entries = await gateways[0].auditLog.list(Number.MAX_SAFE_INTEGER, 5);
+    const entries = await gateways[0].auditLog.list(5);
     expect(entries.map(({ at }) => at).reverse()).toEqual([5_000, 5_000, 6_000, 6_000, 7_000]);
   });
 

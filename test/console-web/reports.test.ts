@@ -73,10 +73,11 @@ describe.skipIf(withoutBrowser)("reports in the console", () => {
       await page.getByRole("button", { name: "Tags", exact: true }).click();
       await page.getByRole("button", { name: "Cost center", exact: true }).click();
       await expectEventually(() => table(page).count(), 3);
-      await page.getByRole("button", { name: "Sort by Requests" }).click();
-      await page.getByRole("button", { name: "Sort by Model" }).click();
+      const heading = (name: string) => page.getByRole("columnheader").getByRole("button", { name, exact: true });
+      await heading("Requests").click();
+      await heading("Model").click();
       await expectEventually(async () => await table(page).first().locator("td").first().textContent(), "core-3");
-      await page.getByRole("button", { name: "Sort by Model, now ascending" }).click();
+      await heading("Model").click();
       await expectEventually(async () => await table(page).first().locator("td").first().textContent(), "core-3-pro");
       await page.getByRole("row", { name: "Total" }).getByText("3", { exact: true }).waitFor();
       await page.getByRole("searchbox", { name: "Tag", exact: true }).fill("a");

@@ -83,7 +83,7 @@ const codeAttributes =
 const isText = (text: string): boolean =>
   /\p{L}{2}/u.test(text) &&
   !/^(?:[a-z_]+\.[a-z_]+|[A-Z_]+_[A-Z_]+)$/.test(text) &&
-  !/^\s*(?:Tollgate|API|tokens?\/s|ms|min)\s*$/.test(text);
+  !/^\s*(?:Tollgate|API|CSV|JSON|tokens?\/s|ms|min)\s*$/.test(text);
 
 /** Two words or more, the first with a capital: nothing else in the code looks like that. */
 const isSentence = (text: string): boolean => /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text) && !/^Anthropic /.test(text);
@@ -140,9 +140,7 @@ const unconverted = new Set<string>([
   "pages/batches.tsx",
   "pages/named-keys.tsx",
   "pages/operator/account-sheet.tsx",
-  "pages/operator/accounts.tsx",
   "pages/operator/activity.tsx",
-  "pages/operator/audit.tsx",
   "pages/operator/batches.tsx",
   "pages/operator/log.tsx",
   "pages/overview.tsx",

@@ -30,6 +30,7 @@ test("the overview has the numbers, what was spent, and the last requests", asyn
       },
       history: () => Promise.resolve([]),
       topAccounts: () => Promise.reject(new Error("not asked")),
+      accounts: () => Promise.reject(new Error("not asked")),
       summary: (...call) => {
         asked.push(call);
         const days = [
@@ -86,6 +87,7 @@ test("filters and places reach the index as they were meant, and pages are bound
       summary: () => Promise.reject(new Error("not asked")),
       history: () => Promise.resolve([]),
       topAccounts: () => Promise.reject(new Error("not asked")),
+      accounts: () => Promise.reject(new Error("not asked")),
     },
   });
   const browser = await site.signedIn("a@x");

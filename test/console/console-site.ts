@@ -102,6 +102,7 @@ export class ConsoleSite {
       summary: () => Promise.resolve(noUsage),
       history: () => Promise.resolve([]),
       topAccounts: () => Promise.resolve([]),
+      accounts: ({ text, page, pageRows }) => accountsPage(office, text, page, pageRows),
     };
     const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
     this.parts = {
@@ -298,3 +299,21 @@ export class ConsoleBrowser {
 const unconfigured = (): never => {
   throw new CommandError("there is no configuration file");
 };
+
+/** As the stores answer it, without what was used. */
+async function accountsPage(office: Office, text: string, page: number, pageRows: number) {
+  const found = (await office.accounts.list()).filter(({ email }) => email.includes(text));
+  const rows = found.slice((page - 1) * pageRows, page * pageRows).map(({ created_at, ...account }) => ({
+    ...account,
+    createdAt: Date.parse(created_at),
+    costCenter: null,
+    teams: null,
+    activeAt: null,
+    today: 0,
+    todayTokens: 0,
+    month: 0,
+    monthTokens: 0,
+    limit: 0,
+  }));
+  return { rows, total: found.length, page };
+}

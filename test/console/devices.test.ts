@@ -197,7 +197,7 @@ describe("a token", () => {
     expect(told(await machine.refresh(refresh))).toEqual([401, "invalid_grant"]);
     expect(principal(site, next.access_token)).toBeNull();
     expect(told(await machine.refresh(next.refresh_token))).toEqual([401, "invalid_grant"]);
-    expect((await site.office.auditLog.list(1_000, 1))[0]).toMatchObject({
+    expect((await site.office.auditLog.list(1))[0]).toMatchObject({
       action: "key.revoke",
       subject: browser.account.id,
       detail: "key 2: its machine's token was renewed twice by the same one",

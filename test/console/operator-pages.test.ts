@@ -42,22 +42,36 @@ test("an account is made, with what it needs to sign in", async () => {
   expect(await audit()).toHaveLength(1);
 });
 
-test("accounts are found by a part of their e-mail, page by page, and every character stands for itself", async () => {
-  for (const email of ["50%_a@x", "50xya@x", "b@y"]) await site.office.accounts.create({ email });
-  const found = async (query: string) =>
-    (await operator.get(`/operator/accounts?${query}`)).body.accounts.map(({ email }: any) => email);
-  expect(await found("search=%25")).toEqual(["50%_a@x"]);
-  expect(await found("search=_")).toEqual(["50%_a@x"]);
-  expect(await found("search=CUSTOMER")).toEqual(["customer@x"]);
-  expect(await found("search='%20OR%201=1")).toEqual([]);
+test("accounts come in pages, with how many there are", async () => {
+  for (const email of ["a@x", "b@x", "c@y"]) await site.office.accounts.create({ email });
   const all: string[] = [];
-  for (let after: string | null = "0"; after !== null;) {
-    const { body }: { body: any } = await operator.get(`/operator/accounts?limit=2&after=${after}`);
-    expect(body.accounts.length).toBeLessThanOrEqual(2);
+  for (let page = 1; page <= 3; page += 1) {
+    const { body }: { body: any } = await operator.get(`/operator/accounts?limit=2&page=${page}`);
+    expect([body.total, body.page]).toEqual([5, page]);
     all.push(...body.accounts.map(({ email }: any) => email));
-    after = body.next;
   }
-  expect(all).toEqual(["operator@x", "customer@x", "50%_a@x", "50xya@x", "b@y"]);
+  expect(all).toEqual(["operator@x", "customer@x", "a@x", "b@x", "c@y"]);
+  const csv = await (await operator.get("/operator/accounts.csv?search=%40x")).response.text();
+  expect(csv.split("\r\n").map((line: string) => line.split(",")[1])).toEqual([
+    "email",
+    "operator@x",
+    "customer@x",
+    "a@x",
+    "b@x",
+    undefined,
+  ]);
+  for (const [query, field] of [
+    ["sort=password_hash", "sort"],
+    ["sort=--month", "sort"],
+    ["page=-1", "page"],
+    ["page=1e3", "page"],
+    ["state=gone", "state"],
+    ["used=80%25", "used"],
+    ["after=3", "after"],
+  ]) {
+    const { status, body } = await operator.get(`/operator/accounts?${query}`);
+    expect([query, status, body.error.message]).toEqual([query, 400, expect.stringContaining(field!)]);
+  }
 });
 
 test("a plan, credit with a reason, and a password are given", async () => {
@@ -173,12 +187,28 @@ test("the log says who, when, from where, and goes on over pages", async () => {
     detail: "from pro to plus",
   });
   const ids: number[] = first.entries.map(({ id }: any) => id);
-  for (let { next } = first; next !== null;) {
-    const { body } = await operator.get(`/operator/audit?limit=2&after=${next}`);
+  for (let page = 2; page <= 3; page += 1) {
+    const { body } = await operator.get(`/operator/audit?limit=2&page=${page}`);
+    expect([body.total, body.page]).toEqual([5, page]);
     ids.push(...body.entries.map(({ id }: any) => id));
-    next = body.next;
   }
   expect(ids).toEqual([5, 4, 3, 2, 1]);
+  expect((await operator.get("/operator/audit?limit=2&page=99999")).body.page).toBe(3);
+  const found = async (query: string) =>
+    (await operator.get(`/operator/audit?${query}`)).body.entries.map(({ id }: any) => id);
+  expect(await found("sort=time&operator=operator%40x&account=customer%40x&action=account.plan")).toEqual([
+    1, 2, 3, 4, 5,
+  ]);
+  expect(await found("operator=server")).toEqual([]);
+  expect(await found(`from=${first.entries[0].time}`)).toEqual([5]);
+  expect(await found(`to=${first.entries[1].time}`)).toEqual([3, 2, 1]);
+  for (const [query, status] of [
+    ["operator=nobody%40x", 404],
+    ["from=yesterday", 400],
+    ["action='%20OR%201=1", 400],
+    ["page=-1", 400],
+  ] as const)
+    expect([query, (await operator.get(`/operator/audit?${query}`)).status]).toEqual([query, status]);
 });
 
 test("a disk that cannot be read is told as such", async () => {
@@ -188,10 +218,17 @@ test("a disk that cannot be read is told as such", async () => {
       summary: () => Promise.reject(new StoreUnavailable("no disk")),
       history: () => Promise.resolve([]),
       topAccounts: () => Promise.reject(new StoreUnavailable("no disk")),
+      accounts: () => Promise.reject(new StoreUnavailable("no disk")),
     },
   });
   const browser = await failing.signedIn("a@x", { operator: true });
-  for (const each of ["/overview", "/usage", "/usage/summary", "/operator/activity?range=1h&by=model"]) {
+  for (const each of [
+    "/overview",
+    "/usage",
+    "/usage/summary",
+    "/operator/activity?range=1h&by=model",
+    "/operator/accounts",
+  ]) {
     const { status, body } = await browser.get(each);
     expect([each, status, body.error.code]).toEqual([each, 503, "unavailable"]);
   }

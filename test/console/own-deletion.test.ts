@@ -8,7 +8,7 @@ import { ConsoleSite } from "./console-site.ts";
 
 const confirm = "owner@x";
 const password = "correct horse";
-const audit = async (site: ConsoleSite) => (await site.office.auditLog.list(100, 10)).map((entry) => entry);
+const audit = async (site: ConsoleSite) => (await site.office.auditLog.list(10)).map((entry) => entry);
 
 async function siteWith(accountDeletion: "self" | "request" | "off") {
   const site = new ConsoleSite({ accountDeletion });

@@ -77,7 +77,7 @@ describe("a first sign-in", () => {
     provider.said.claims = { ...ada, email: "ada.lovelace@example.com" };
     const again = await signIn(site.browser());
     expect([again.body.session.account.email, again.body.api_key]).toEqual(["ada@example.com", null]);
-    expect((await site.office.auditLog.list(1_000, 10)).map(({ action, operator }) => [action, operator])).toEqual([
+    expect((await site.office.auditLog.list(10)).map(({ action, operator }) => [action, operator])).toEqual([
       ["account.create", 1],
     ]);
   });

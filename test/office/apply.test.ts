@@ -104,7 +104,7 @@ for (const store of stores) {
       const shown = await apply({ ...good, dry_run: true });
       expect(shown).toHaveLength(2);
       await expect(office.accounts.show("new@x")).rejects.toThrow("no account");
-      expect(await office.auditLog.list(Number.MAX_SAFE_INTEGER, 10)).toEqual([]);
+      expect(await office.auditLog.list(10)).toEqual([]);
       expect(await apply(good)).toEqual(shown);
       for (const wrong of [
         { accounts: [{ email: "no address" }] },

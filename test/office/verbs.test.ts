@@ -31,7 +31,7 @@ async function signedIn(kind: "operator" | "account", email: string, operator: b
 }
 
 const lines = async () =>
-  (await site.office.units.read(({ auditLog }) => auditLog.list(Number.MAX_SAFE_INTEGER, 10))).map(
+  (await site.office.units.read(({ auditLog }) => auditLog.list(10))).map(
     ({ action, operator, address, subject, detail }) => [action, operator, address, subject, detail] as const,
   );
 

@@ -119,11 +119,6 @@ export class Accounts {
     return (await this.#parts.records.list(after, limit)).map(summaryOf);
   }
 
-  /** The same, of those whose e-mail contains `text`, in any case. */
-  async search(text: string, after: AccountId, limit: number): Promise<AccountSummary[]> {
-    return (await this.#parts.records.search(text, after, limit)).map(summaryOf);
-  }
-
   /** Null: there is no such account. As this unit leaves it, which holds for all below. */
   async record(id: AccountId): Promise<AccountRecord | null> {
     const { records, draft } = this.#parts;

@@ -1,23 +1,40 @@
 // Accounts and invitations as operators see and change them.
 import { type Static, Type } from "@sinclair/typebox";
+import { accountSorts, accountStates } from "../../core/account-columns.ts";
 import { creditGrantMaxTokens, emailMaxLength, linkMaxMs } from "../../core/limits.ts";
 import { hourMs } from "../../core/units.ts";
 import { AccountNumbers } from "./live.ts";
-import { closed, count, email, newPassword, nullable, planId, time, tokens, wholeText } from "./shapes.ts";
+import { closed, count, email, newPassword, nullable, oneOf, planId, time, tokens, wholeText } from "./shapes.ts";
 
-export const AccountsQuery = Type.Object(
+export const AccountsFilter = Type.Object(
   {
     /** Part of the e-mail address, case-insensitive; no wildcards. */
     search: Type.Optional(Type.String({ maxLength: emailMaxLength })),
-    /** `next` of the previous page. */
-    after: Type.Optional(wholeText()),
+    plan: Type.Optional(planId()),
+    state: Type.Optional(oneOf(accountStates)),
+    /** The name of a team: its members. */
+    team: Type.Optional(Type.String({ maxLength: emailMaxLength })),
+    /** At least this many percent of the day's allowance are used. */
+    used: Type.Optional(wholeText()),
+    /** A column; behind a "-" if the largest come first. "-month" if absent. */
+    sort: Type.Optional(oneOf([...accountSorts, ...accountSorts.map((sort) => `-${sort}` as const)])),
+  },
+  closed,
+);
+export type AccountsFilter = Static<typeof AccountsFilter>;
+
+export const AccountsQuery = Type.Object(
+  {
+    ...AccountsFilter.properties,
+    /** From 1 on. One behind the last shows the last. */
+    page: Type.Optional(wholeText()),
     /** At most 100; 50 if absent. */
     limit: Type.Optional(wholeText()),
   },
   closed,
 );
 
-export const AccountRow = Type.Object({
+const accountFields = {
   id: count(),
   email: Type.String(),
   plan: planId(),
@@ -26,15 +43,31 @@ export const AccountRow = Type.Object({
   team: Type.Boolean(),
   disabled: Type.Boolean(),
   created_at: time(),
+};
+
+export const AccountRow = Type.Object({
+  ...accountFields,
+  cost_center: nullable(Type.String()),
+  /** Of which it is a member, with commas between them. */
+  teams: nullable(Type.String()),
+  /** When a key or a browser of it was last used. */
+  active_at: nullable(time()),
+  /** Balance tokens of the UTC day and month, and tokens of models. */
+  today: count(),
+  month: count(),
+  today_tokens: count(),
+  month_tokens: count(),
+  /** Thousandths of the day's allowance that are used; null: the plan has none. */
+  limit: nullable(count()),
 });
 export type AccountRow = Static<typeof AccountRow>;
 
-/** Oldest first. `next` is null on the last page. */
-export const AccountsPage = Type.Object({ accounts: Type.Array(AccountRow), next: nullable(Type.String()) });
+/** `page` is the one shown, and `total` how many accounts fit. */
+export const AccountsPage = Type.Object({ accounts: Type.Array(AccountRow), total: count(), page: count() });
 export type AccountsPage = Static<typeof AccountsPage>;
 
 export const OperatorAccount = Type.Object({
-  ...AccountRow.properties,
+  ...accountFields,
   key_created_at: time(),
   has_password: Type.Boolean(),
   /** Where its mail goes; null: nowhere. */

@@ -164,6 +164,8 @@ export const routes = {
   "POST /plan/checkout": { access: "account", body: plan.Checkout, reply: plan.CheckoutPage },
 
   "GET /operator/accounts": { access: "operator", query: accounts.AccountsQuery, reply: accounts.AccountsPage },
+  // text/csv, streamed
+  "GET /operator/accounts.csv": { access: "operator", query: accounts.AccountsFilter, reply: null },
   "POST /operator/accounts": { access: "operator", body: accounts.NewConsoleAccount, reply: signIn.CreatedAccount },
   "GET /operator/accounts/:id": { access: "operator", reply: accounts.OperatorAccount },
   "POST /operator/accounts/:id/plan": {

@@ -1,5 +1,7 @@
 // The server as operators see it: totals, configuration, backups, webhooks and the audit log.
 import { type Static, Type } from "@sinclair/typebox";
+import { auditActions } from "../../core/audit-actions.ts";
+import { emailMaxLength } from "../../core/limits.ts";
 import { closed, count, nullable, oneOf, time, wholeText } from "./shapes.ts";
 
 export { ConfigEdit, ConfigEdited, ConfigShown, type ConfigTable, ConfigUndo } from "../../office/config-editing.ts";
@@ -101,9 +103,25 @@ export const OperatorServer = Type.Object({
 });
 export type OperatorServer = Static<typeof OperatorServer>;
 
-export const AuditQuery = Type.Object({ after: Type.Optional(wholeText()), limit: Type.Optional(wholeText()) }, closed);
+/** E-mail addresses; "server" stands for commands and for what is no account's. Times as in the usage page's filter. */
+export const AuditQuery = Type.Object(
+  {
+    operator: Type.Optional(Type.String({ maxLength: emailMaxLength })),
+    account: Type.Optional(Type.String({ maxLength: emailMaxLength })),
+    action: Type.Optional(oneOf(auditActions)),
+    from: Type.Optional(Type.String({ maxLength: 40 })),
+    to: Type.Optional(Type.String({ maxLength: 40 })),
+    sort: Type.Optional(oneOf(["time", "-time"])),
+    /** From 1 on. One behind the last shows the last. */
+    page: Type.Optional(wholeText()),
+    limit: Type.Optional(wholeText()),
+  },
+  closed,
+);
 
-/** Newest first. `action` is a fixed word such as "account.plan"; `detail` is a sentence without secrets. */
+export type AuditQuery = Static<typeof AuditQuery>;
+
+/** `action` is a fixed word such as "account.plan"; `detail` is a sentence without secrets. */
 export const AuditPage = Type.Object({
   entries: Type.Array(
     Type.Object({
@@ -118,6 +136,7 @@ export const AuditPage = Type.Object({
       detail: Type.String(),
     }),
   ),
-  next: nullable(Type.String()),
+  total: count(),
+  page: count(),
 });
 export type AuditPage = Static<typeof AuditPage>;

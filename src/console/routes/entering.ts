@@ -1,8 +1,9 @@
 // What all ways to sign in share: the session with its cookie, its description for pages, and limits on attempts.
+import type { AuditAction } from "../../core/audit-actions.ts";
 import type { Unit } from "../../account/office.ts";
 import { isFreeOfCharge, ratesOf } from "../../account/money/price.ts";
 import { RecentTries } from "../../account/sign-in/recent-tries.ts";
-import type { AccountRecord, AuditAction } from "../../account/records.ts";
+import type { AccountRecord } from "../../account/records.ts";
 import { Mails } from "../../account/people/mails.ts";
 import { networkOf } from "../../account/sign-in/sign-in-tries.ts";
 import { distinctModels } from "../../core/catalog.ts";

@@ -1,6 +1,10 @@
 // Accounts as operators see and change them.
 import { isErased } from "../../account/people/accounts.ts";
 import type { AccountRecord } from "../../account/records.ts";
+import { dayName, dayOf } from "../../account/money/quota.ts";
+import type { AccountLine, AccountsAsked } from "../../account/accounts-page.ts";
+import type { AccountSort } from "../../core/account-columns.ts";
+import { csvLine } from "../../core/csv.ts";
 import type { AccountId } from "../../core/types.ts";
 import type { Verb } from "../../office/verb.ts";
 import {
@@ -15,15 +19,18 @@ import {
   plan,
 } from "../../office/verbs/accounts.ts";
 import { exportReply } from "../account-data.ts";
-import type { AccountRow, OperatorAccount } from "../api/accounts.ts";
+import { csvReply } from "../reply.ts";
+import { AccountRow, type AccountsFilter, type OperatorAccount } from "../api/accounts.ts";
 import { ask } from "../ask.ts";
 import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { withoutPasswords } from "./entering.ts";
-import { limitOf, pageOf } from "./paging.ts";
+import { limitOf } from "./paging.ts";
 import { type Call, type CallOf, done, fail, type Failure, isFailure, type Route, route } from "./route.ts";
 import { usagePage } from "./usage-routes.ts";
+
+const exportPageRows = 10_000;
 
 const noAccount = fail("not_found", "There is no such account.");
 
@@ -46,12 +53,15 @@ export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] 
   };
 
   return [
-    route("GET /operator/accounts", async ({ query }) => {
-      const limit = limitOf(query.limit);
-      const { search = "", after = 0 } = query;
-      const found = await office.read(({ accounts }) => accounts.search(search, Number(after), limit + 1));
-      const { shown, next } = pageOf(found, limit);
-      return { accounts: [...shown], next };
+    route("GET /operator/accounts", async ({ query: { page = "1", limit, ...filter } }) => {
+      const asked = askedOf(parts, filter, Math.max(1, Number(page)), limitOf(limit));
+      const { rows, ...found } = await parts.usage.accounts(asked);
+      return { accounts: rows.map(rowOf), ...found };
+    }),
+
+    route("GET /operator/accounts.csv", ({ query }) => {
+      const name = `accounts-${dayName(dayOf(parts.clock.wall()))}`;
+      return csvReply(csvOf(parts, query), name);
     }),
 
     route("POST /operator/accounts", (call) => ask(parts, "operator", call, create, call.body)),
@@ -125,9 +135,61 @@ async function deletionRefused(
 type OperatorCall = Call<"operator", unknown, unknown>;
 const isOwn = ({ id, visitor }: OperatorCall): boolean => id === visitor.account.id;
 
+function askedOf(
+  { catalog, clock }: ConsoleParts,
+  { search = "", plan, state, team, used, sort = "-month" }: AccountsFilter,
+  page: number,
+  pageRows: number,
+): AccountsAsked {
+  const today = dayOf(clock.wall());
+  const begin = new Date(clock.wall());
+  return {
+    text: search,
+    plan: plan || null,
+    state: state ?? null,
+    team: team || null,
+    usedLeast: used === undefined ? null : Math.min(1_000_000, Number(used)) * 10,
+    allowances: Object.entries(catalog.plans).flatMap(([id, { tokensPerDay, unlimited }]) =>
+      unlimited || tokensPerDay === 0 ? [] : [[id, tokensPerDay] as const],
+    ),
+    today,
+    monthStart: dayOf(Date.UTC(begin.getUTCFullYear(), begin.getUTCMonth())),
+    sort: sort.replace("-", "") as AccountSort,
+    isDown: sort.startsWith("-"),
+    page,
+    pageRows,
+  };
+}
+
+const rowOf = ({ costCenter, createdAt, activeAt, todayTokens, monthTokens, ...line }: AccountLine): AccountRow => ({
+  ...line,
+  created_at: timeOf(createdAt),
+  cost_center: costCenter,
+  active_at: activeAt === null ? null : timeOf(activeAt),
+  today_tokens: todayTokens,
+  month_tokens: monthTokens,
+});
+
+/** Reads page by page as the browser takes it. */
+function csvOf(parts: ConsoleParts, filter: AccountsFilter): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const columns = Object.keys(AccountRow.properties) as (keyof AccountRow)[];
+  let next = 1;
+  return new ReadableStream({
+    start: (controller) => controller.enqueue(encoder.encode(csvLine(columns))),
+    async pull(controller) {
+      const { rows, total } = await parts.usage.accounts(askedOf(parts, filter, next, exportPageRows));
+      const lines = rows.map((row) => csvLine(columns.map((column) => rowOf(row)[column])));
+      if (lines.length > 0) controller.enqueue(encoder.encode(lines.join("")));
+      if (next * exportPageRows >= total) controller.close();
+      next += 1;
+    },
+  });
+}
+
 async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountRecord): Promise<OperatorAccount> {
   const { id, email, plan, credit, operator, team, disabledAt, createdAt, keyCreatedAt, passwordHash } = record;
-  const row: AccountRow = {
+  return {
     id,
     email,
     plan,
@@ -136,9 +198,6 @@ async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountR
     team,
     disabled: disabledAt !== null,
     created_at: timeOf(createdAt),
-  };
-  return {
-    ...row,
     key_created_at: timeOf(keyCreatedAt),
     has_password: passwordHash !== null,
     mail_address: record.mailAddress,

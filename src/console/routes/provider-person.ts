@@ -1,10 +1,10 @@
 // Finds or creates the account of a person who comes from the identity provider. An e-mail address alone never takes over
 // an account with a password or with another person at the provider: the address may have changed hands.
+import type { AuditAction } from "../../core/audit-actions.ts";
 import { Mails } from "../../account/people/mails.ts";
 import { AccountError, isEmail } from "../../account/people/accounts.ts";
 import { Teams } from "../../account/people/teams.ts";
 import type { Unit } from "../../account/office.ts";
-import type { AuditAction } from "../../account/records.ts";
 import { isPlan } from "../../core/plans.ts";
 import type { AccountId, PlanId } from "../../core/types.ts";
 import type { BegunSignIn } from "../oidc/begun-sign-ins.ts";

@@ -7,7 +7,7 @@ import { type ReportInput, report, reportCsv, reported, type Row } from "../../o
 import { statementCsv, statementHtml, statementOf } from "../../office/verbs/statement.ts";
 import type { ReportQuery } from "../api/reports.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { privateHeaders } from "../reply.ts";
+import { csvReply, privateHeaders } from "../reply.ts";
 import { fail, type Failure, isFailure, type Route, route, sentence, type Visitor } from "./route.ts";
 
 /** What a browser gets; the file has more. */
@@ -76,12 +76,3 @@ async function explained<Made>(make: () => Promise<Made | Failure>): Promise<Mad
     throw thrown;
   }
 }
-
-const csvReply = (csv: string, name: string): Response =>
-  new Response(csv, {
-    headers: {
-      ...privateHeaders,
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": `attachment; filename="${name}.csv"`,
-    },
-  });

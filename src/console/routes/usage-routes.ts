@@ -16,7 +16,7 @@ import { UsageFilter, type UsagePage, UsageQuery, type UsageSum } from "../api/u
 import { csvHead, csvLineOf } from "../csv.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { privateHeaders } from "../reply.ts";
+import { csvReply } from "../reply.ts";
 import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route } from "./route.ts";
 
@@ -62,12 +62,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
     route("GET /usage.csv", ({ visitor: { account }, query }) => {
       const filter = filterOf(query);
       if (isFailure(filter)) return filter;
-      const headers = {
-        ...privateHeaders,
-        "content-type": "text/csv; charset=utf-8",
-        "content-disposition": `attachment; filename="usage-${dayName(dayOf(clock.wall()))}.csv"`,
-      };
-      return new Response(csvOf(parts, account.id, filter), { headers });
+      return csvReply(csvOf(parts, account.id, filter), `usage-${dayName(dayOf(clock.wall()))}`);
     }),
   ];
 }

@@ -1,6 +1,7 @@
 // The usage page and what of it the operators' pages show, from the journal in PostgreSQL: lines of an account are found by
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
+import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import { endUserOf, type EndUserRow, isReply, keyNameIn, namesIn, sumOf, type SumRow } from "../usage/usage-sum.ts";
 import type {
   AccountUsage,
@@ -11,6 +12,7 @@ import type {
   UsageQueries,
   UsageSummary,
 } from "../../account/usage-queries.ts";
+import { accountsPage, type UseOf } from "../usage/accounts-page.ts";
 import { everyAccount, noUsage, plus } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
 import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
@@ -83,6 +85,10 @@ export class PostgresUsage implements UsageQueries {
   async topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]> {
     const rows = await this.#database.ask<SumRow & { account: AccountId }>(topAccounts, fromDay, limit);
     return rows.map((row) => ({ account: row.account, ...sumOf(row) }));
+  }
+
+  accounts(asked: AccountsAsked): Promise<AccountsFound> {
+    return accountsPage((question, ...values) => this.#database.ask(question, ...values), asked, useOf);
   }
 
   async close(): Promise<void> {}
@@ -240,6 +246,14 @@ const topEndUsers: Statement = {
     LEFT JOIN end_users AS e ON e.account_id = $1::text::bigint AND e.id = end_user_id
     ORDER BY billed_tokens DESC, requests DESC, end_user_id`,
 };
+
+/** Of days that are summed, and of the lines of the others. */
+const useOf: UseOf = (sum, fromDay) =>
+  `(SELECT coalesce(sum(used), 0) FROM (
+    SELECT ${sum === "tokens" ? "input + output" : sum} AS used FROM usage_days
+    WHERE usage_days.account_id = a.id AND day >= ${fromDay}::text::int
+    UNION ALL SELECT ${sum === "tokens" ? "input_fresh + input_cached + output" : sum} FROM journal
+    WHERE journal.account_id = a.id AND ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part)`;
 
 const topAccounts: Statement = {
   name: "top accounts",

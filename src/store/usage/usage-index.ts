@@ -5,6 +5,7 @@
 //
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
+import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import { endUserOf, type EndUserRow, keyNameIn, namesIn, sumOf, type SumRow } from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
@@ -22,6 +23,8 @@ import { endUsersShownMax, journalDisorderMs } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
+import { SqliteQuestions } from "../questions.ts";
+import { accountsPage, type UseOf } from "./accounts-page.ts";
 import { type Beside, openBeside } from "../beside-ledger.ts";
 import type { RowOf } from "../ledger/schema.ts";
 
@@ -138,6 +141,7 @@ const form: Beside = {
 export class UsageIndex {
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
+  readonly #questions: SqliteQuestions;
   isClosed = false;
   /** Kinds never change and are few: one for each model on each endpoint. */
   readonly #kinds = new Map<number, Kind>();
@@ -149,6 +153,7 @@ export class UsageIndex {
   private constructor(database: Database) {
     this.#database = database;
     this.#statements = prepare(database);
+    this.#questions = new SqliteQuestions(database);
   }
 
   /** Opens the index of a journal, and makes it if there is none that fits. Throws what SQLite throws. */
@@ -242,6 +247,10 @@ export class UsageIndex {
   topAccounts(fromDay: number, limit: number): AccountUsage[] {
     const rows = this.#statements.topAccounts.all(fromDay, limit);
     return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));
+  }
+
+  accounts(asked: AccountsAsked): Promise<AccountsFound> {
+    return accountsPage((question, ...values) => this.#questions.rows(question, ...values), asked, useInDays);
   }
 
   /** As UsageQueries.history. Steps of days have their sums here; shorter ones are summed from the journal's lines. */
@@ -373,6 +382,10 @@ export class UsageIndex {
     }
   }
 }
+
+const useInDays: UseOf = (sum, fromDay) =>
+  `coalesce((SELECT sum(${sum === "tokens" ? "input + output" : sum}) FROM days
+    WHERE days.account_id = a.id AND day >= ${fromDay}::text::int), 0)`;
 
 const newest: LinePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SAFE_INTEGER };
 

@@ -11,6 +11,8 @@ import {
   type UsagePlace,
   type UsageQueries,
 } from "../../../src/account/usage-queries.ts";
+import { accountSorts } from "../../../src/core/account-columns.ts";
+import type { AccountsAsked } from "../../../src/account/accounts-page.ts";
 import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -179,7 +181,120 @@ describe("usage", () => {
     }
   }
 
+  const everyone: AccountsAsked = {
+    text: "",
+    plan: null,
+    state: null,
+    team: null,
+    usedLeast: null,
+    sort: "email",
+    isDown: false,
+    page: 1,
+    allowances: [["free", 100]],
+    today,
+    monthStart: today - 4,
+    pageRows: 50,
+  };
+
+  /** In both; they go again, for other tests have their own. */
+  async function bothRun(texts: readonly string[]): Promise<void> {
+    const sqlite = new Sqlite(join(folder, "tollgate.db"));
+    for (const text of texts) {
+      sqlite.run(text.replace(/\{(\d+)\}/, "x'$1'"));
+      await client.unsafe(text.replace(/\{(\d+)\}/, "'\\x$1'"));
+    }
+    sqlite.close();
+  }
+  const hash = (account: number): string => `{${String(account).repeat(64)}}`;
+
+  async function listsAccountsAlike(): Promise<void> {
+    await bothRun([
+      ...["Zoe", "adam", "50%_x", "eve", "crew"].map((name, at) => {
+        const id = at + 1;
+        const values = [
+          id,
+          `'${name}@x'`,
+          id % 2 === 0 ? "'pro'" : "'free'",
+          (7 * id) % 5,
+          hash(id),
+          id === 1,
+          id,
+          0,
+          id === 4 ? 7 : "NULL",
+          id === 2 ? "NULL" : 100 * id,
+          id > 3 ? "NULL" : `'R&${id}'`,
+          id === 5 ? 1 : "NULL",
+        ];
+        return `INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at, disabled_at,
+          key_used_at, cost_center, team) VALUES (${values.join(", ")})`;
+      }),
+      "INSERT INTO team_members (team_id, account_id, role, joined_at) VALUES (5, 1, 'admin', 0), (5, 2, 'member', 0)",
+      `INSERT INTO sessions (id, token_hash, account_id, created_at, used_at, address, browser)
+       VALUES (1, ${hash(6)}, 2, 0, 900, '', '')`,
+      `INSERT INTO quota_use (account_id, quota, period, used)
+       VALUES (1, 'allowance', ${today}, 95), (2, 'allowance', ${today}, 79), (3, 'allowance', ${today - 1}, 99)`,
+    ]);
+    const { rows } = await here.accounts(everyone);
+    expect(rows.map(({ email, teams }) => [email, teams])).toEqual([
+      ["50%_x@x", null],
+      ["adam@x", "crew@x"],
+      ["crew@x", null],
+      ["eve@x", null],
+      ["Zoe@x", "crew@x"],
+    ]);
+    for (const { id, month, monthTokens, today: day, activeAt } of rows) {
+      const own = lines.filter((line) => line["account_id"] === id && line["kind"] !== "credit");
+      const sum = (of: readonly Line[], ...columns: readonly string[]) =>
+        of.reduce((all, line) => columns.reduce((more, column) => more + Number(line[column]), all), 0);
+      const since = (from: number) => own.filter(({ at }) => Number(at) >= from * dayMs);
+      const tokens = sum(since(today - 4), "input_fresh", "input_cached", "output");
+      expect([day, month, monthTokens]).toEqual([
+        sum(since(today), "billed_tokens"),
+        sum(since(today - 4), "billed_tokens"),
+        tokens,
+      ]);
+      expect(activeAt).toBe(id === 2 ? 900 : 100 * id);
+    }
+    for (const sort of accountSorts) {
+      for (const isDown of [false, true]) {
+        for (const asked of [
+          { ...everyone, sort, isDown },
+          { ...everyone, sort, isDown, page: 2, pageRows: 2 },
+          { ...everyone, sort, isDown, page: 9e15, pageRows: 2 },
+        ])
+          expect([asked, await there.accounts(asked)]).toEqual([asked, await here.accounts(asked)]);
+      }
+    }
+    for (const [filter, found] of [
+      [{ text: "%_" }, ["50%_x@x"]],
+      [{ text: "ZO" }, ["Zoe@x"]],
+      [{ text: "' OR 1=1 --" }, []],
+      [{ state: "disabled" }, ["eve@x"]],
+      [{ state: "operator" }, ["Zoe@x"]],
+      [{ state: "team" }, ["crew@x"]],
+      [{ team: "CREW@x" }, ["adam@x", "Zoe@x"]],
+      [
+        {
+          usedLeast: 800,
+          allowances: [
+            ["free", 100],
+            ["pro", 100],
+          ],
+        },
+        ["Zoe@x"],
+      ],
+      [{ plan: "gone" }, []],
+    ] as const) {
+      for (const usage of [here, there]) {
+        const { rows: fit, total } = await usage.accounts({ ...everyone, ...filter });
+        expect([filter, fit.map(({ email }) => email), total]).toEqual([filter, [...found], found.length]);
+      }
+    }
+    await bothRun(["accounts", "team_members", "sessions", "quota_use"].map((table) => `DELETE FROM ${table}`));
+  }
+
   test("answers as on SQLite while no day is summed", alike, 60_000);
+  test("lists accounts as on SQLite", listsAccountsAlike, 60_000);
 
   test("answers the same when some days are summed, and when all are that are over", async () => {
     expect(await sumNextDay(database)).toBe(true);
@@ -190,6 +305,7 @@ describe("usage", () => {
     expect(mark.value).toBeGreaterThanOrEqual(today - 2);
     expect(mark.value).toBeLessThan(today);
     await alike();
+    await listsAccountsAlike();
   }, 60_000);
 
   test("two gateways that sum the same days count each once", async () => {

@@ -5,43 +5,44 @@ import type { ReportColumn, ReportRow } from "../../api/reports.ts";
 import { now } from "../clock.ts";
 import { count, exactDollars } from "../format.ts";
 import { Button } from "../parts/button.tsx";
+import { DataTable } from "../parts/data-table.tsx";
+import { FileLink } from "../parts/file-link.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page } from "../parts/page.tsx";
 import { Select } from "../parts/select.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
-import { Table } from "../parts/table.tsx";
+
 import { address, get, search } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { account, sells } from "../session.ts";
+import { t, type TextKey } from "../texts.ts";
 
-const captions: Readonly<Record<ReportColumn, string>> = {
-  month: "Month",
-  day: "Day",
-  account: "Account",
-  team: "Team",
-  member: "Member",
-  cost_center: "Cost center",
-  model: "Model",
-  key: "Key",
-  end_user: "End user",
-  tag: "Tags",
-  endpoint: "Endpoint",
+const captions: Readonly<Record<ReportColumn, TextKey>> = {
+  month: "reports.month",
+  day: "reports.day",
+  account: "common.account",
+  team: "menu.team",
+  member: "reports.member",
+  cost_center: "reports.cost_center",
+  model: "common.model",
+  key: "reports.key",
+  end_user: "reports.end_user",
+  tag: "reports.tag",
+  endpoint: "reports.endpoint",
 };
 const sums = {
-  requests: "Requests",
-  input: "Input",
-  cached: "Cached",
-  output: "Output",
-  billed: "Balance tokens",
-  cost_usd: "Cost",
-} as const;
+  requests: "common.requests",
+  input: "reports.input",
+  cached: "reports.cached",
+  output: "reports.output",
+  billed: "reports.billed",
+  cost_usd: "reports.cost_usd",
+} as const satisfies Readonly<Record<string, TextKey>>;
 type Sum = keyof typeof sums;
 type Sums = Readonly<Record<Sum, number>>;
 
 const months = 24;
-/** A longer table helps nobody; the file has all rows. */
-const shownRows = 500;
 
 const names = ["month", "from", "to", "by", "time_zone", "account", "tag", "cost_center", "sort"] as const;
 type Asked = Readonly<Record<(typeof names)[number], string>>;
@@ -94,20 +95,12 @@ export function ReportsPage(): VNode {
         <Choices asked={asked} change={change} />
         {asked.month !== "" && <Statements asked={asked} />}
         <Loaded resource={report} lines={8}>
-          {(rows) =>
-            rows.length === 0 ? <Nothing asked={asked} change={change} /> : <Rows {...{ rows, asked, change }} />
-          }
+          {(rows) => (rows.length === 0 ? <Nothing asked={asked} change={change} /> : <Rows {...{ rows, asked }} />)}
         </Loaded>
       </section>
     </Page>
   );
 }
-
-const FileLink = ({ caption, href, name = "" }: { caption: string; href: string; name?: string }): VNode => (
-  <a class="button" data-leaves download={name} href={href}>
-    <Icon name="download" size={16} /> {caption}
-  </a>
-);
 
 type Changing = Readonly<{ asked: Asked; change: (more: Partial<Asked>) => void }>;
 
@@ -172,7 +165,7 @@ function Choices({ asked, change }: Changing): VNode {
                 change({ by: by.join(","), sort: "" });
               }}
             >
-              {captions[column]}
+              {t(captions[column])}
             </button>
           ))}
         </div>
@@ -219,66 +212,38 @@ function Nothing({ asked, change }: Changing): VNode {
   );
 }
 
-function Rows({ rows, asked, change }: Changing & Readonly<{ rows: readonly ReportRow[] }>): VNode {
+function Rows({ rows, asked }: Readonly<{ rows: readonly ReportRow[]; asked: Asked }>): VNode {
   // With the account that a key or an end user belongs to, which only operators must be told.
   const columns = Object.keys(rows[0]!).filter((name): name is ReportColumn => isColumn(name) && isTold(name));
   const isFree = !sells.value && rows.every(({ billed }) => billed === 0);
   const shownSums = (Object.keys(sums) as Sum[]).filter((sum) => !isFree || (sum !== "billed" && sum !== "cost_usd"));
   const total = Object.fromEntries(shownSums.map((sum) => [sum, rows.reduce((all, row) => all + row[sum], 0)])) as Sums;
-  const isDown = asked.sort.startsWith("-");
-  const by = asked.sort.replace("-", "");
-  const sorted = rows.toSorted((one, other) => (isDown ? -1 : 1) * compared(one, other, by));
-  const head = (name: ReportColumn | Sum): VNode => {
-    const isChosen = by === name;
-    // The biggest first, and names in their order.
-    const next = isChosen ? (isDown ? name : `-${name}`) : isSum(name) ? `-${name}` : name;
-    return (
-      <button
-        type="button"
-        class="link-button nowrap"
-        aria-label={`Sort by ${isSum(name) ? sums[name] : captions[name]}${isChosen ? (isDown ? ", now descending" : ", now ascending") : ""}`}
-        onClick={() => change({ sort: next })}
-      >
-        {isSum(name) ? sums[name] : captions[name]}
-        {isChosen && (isDown ? " ↓" : " ↑")}
-      </button>
-    );
-  };
-  const cells = (of: Sums): VNode[] =>
-    shownSums.map((sum) => (
-      <td key={sum} class="number" data-name={sums[sum]}>
-        {sum === "cost_usd" ? exactDollars(of[sum]) : count(of[sum])}
-      </td>
-    ));
+  const figure = (of: Sums, sum: Sum): string => (sum === "cost_usd" ? exactDollars(of[sum]) : count(of[sum]));
   return (
-    <>
-      <Table
-        caption={`Report for ${inWords(asked)}`}
-        columns={[...columns.map(head), ...shownSums.map((sum) => ({ figure: head(sum) }))]}
-      >
-        <tr class="total">
-          {columns.map((column, index) => (
-            <td key={column}>{index === 0 && "Total"}</td>
-          ))}
-          {cells(total)}
-        </tr>
-        {sorted.slice(0, shownRows).map((row, index) => (
-          <tr key={index}>
-            {columns.map((column) => (
-              <td key={column} class="break" data-name={captions[column]}>
-                <Name column={column} name={row[column] ?? null} asked={asked} />
-              </td>
-            ))}
-            {cells(row)}
-          </tr>
-        ))}
-      </Table>
-      {rows.length > shownRows && (
-        <p class="log-note quiet small-text">
-          {count(shownRows)} of {count(rows.length)} rows. The CSV has all of them.
-        </p>
-      )}
-    </>
+    <DataTable
+      name="reports"
+      caption={`Report for ${inWords(asked)}`}
+      columns={[
+        ...columns.map((column) => ({
+          id: column,
+          name: captions[column],
+          look: "break",
+          sort: (row: ReportRow) => row[column] ?? "",
+          cell: (row: ReportRow) => <Name column={column} name={row[column] ?? null} asked={asked} />,
+        })),
+        ...shownSums.map((sum) => ({
+          id: sum,
+          name: sums[sum],
+          isFigure: true,
+          sort: (row: ReportRow) => row[sum],
+          cell: (row: ReportRow) => figure(row, sum),
+        })),
+      ]}
+      rows={rows}
+      rowKey={(row) => columns.map((column) => row[column]).join("\n")}
+      first={isFree ? "-requests" : "-billed"}
+      sums={(id) => (isSum(id) ? figure(total, id) : id === columns[0] && t("reports.total"))}
+    />
   );
 }
 
@@ -289,9 +254,4 @@ function Name({ column, name, asked }: Readonly<{ column: ReportColumn; name: st
   if (column !== "account" && column !== "cost_center") return <>{name}</>;
   const by = column === "account" ? "model" : asked.by;
   return <a href={`/reports${search({ ...asked, [column]: name, by })}`}>{name}</a>;
-}
-
-function compared(one: ReportRow, other: ReportRow, by: string): number {
-  if (isSum(by)) return one[by] - other[by];
-  return isColumn(by) ? (one[by] ?? "").localeCompare(other[by] ?? "") : 0;
 }

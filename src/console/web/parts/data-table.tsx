@@ -37,7 +37,6 @@ export type DataColumn<Row> = Readonly<{
  */
 export type TableAsked = Readonly<{ sort: string; page: number }>;
 
-/** @public */
 export const tableRows = 50;
 const pageMax = 99_999_999;
 /** With fewer columns there is nothing to choose. */
@@ -45,7 +44,6 @@ const choosableColumns = 5;
 
 /**
  * `prefix`: of its parameters, where a page has several tables. An address may say anything: what is unknown is ignored.
- * @public
  */
 export function tableAsked(
   columns: readonly Pick<DataColumn<never>, "id" | "sort">[],
@@ -116,7 +114,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
   };
   const sortable = columns.filter((column) => column.sort !== undefined);
   const isChoosable = columns.length >= choosableColumns || columns.some(({ isOptional }) => isOptional);
-  const hasTools = isChoosable || pages > 1 || tools !== undefined;
+  const hasTools = isChoosable || pages > 1 || Boolean(tools);
 
   return (
     <div class="data-table" ref={box}>

@@ -181,7 +181,7 @@ function CreditForm({ account, onChanged }: FormProps): VNode {
 }
 
 /** `crypto.randomUUID` is missing where the console is used over plain http from another machine. */
-const randomReference = (): string =>
+export const randomReference = (): string =>
   `console-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 
 function PlanForm({ account, onChanged }: FormProps): VNode {

@@ -1,0 +1,117 @@
+// The operators' list of accounts, as both stores answer it: sorted and filtered by the database, a page at a time. What is
+// shown of an account's use is summed for the accounts of the page alone, unless the list is sorted by it.
+import type { AccountLine, AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
+import type { AccountSort } from "../../core/account-columns.ts";
+import { type Question, rowsIn, rowsText, statement, type Value } from "../questions.ts";
+
+/** SQL for a sum over the replies of the account `a`, from the day that the parameter has. */
+export type UseOf = (sum: "billed_tokens" | "tokens", fromDay: "$1" | "$2") => string;
+
+const active = `(SELECT max(at) FROM (
+  SELECT a.key_used_at AS at
+  UNION ALL SELECT max(used_at) FROM api_keys WHERE api_keys.account_id = a.id
+  UNION ALL SELECT max(used_at) FROM sessions WHERE sessions.account_id = a.id) AS used)`;
+const limit = `(coalesce((SELECT used FROM quota_use WHERE quota_use.account_id = a.id AND quota = 'allowance'
+  AND period = $1::text::int), 0) * 1000 / (SELECT tokens FROM allowances WHERE allowances.plan = a.plan))`;
+
+const sortedBy: Readonly<Record<Exclude<AccountSort, "today" | "month">, string>> = {
+  email: 'lower(a.email COLLATE "C")',
+  plan: 'a.plan COLLATE "C"',
+  state: "(CASE WHEN a.disabled_at IS NULL THEN 0 ELSE 1 END)",
+  active,
+  credit: "a.credit",
+  created: "a.created_at",
+  cost_center: 'a.cost_center COLLATE "C"',
+  limit,
+};
+
+const fits = `strpos(lower(a.email COLLATE "C"), lower($3::text COLLATE "C")) > 0
+  AND ($4::text IS NULL OR a.plan = $4::text)
+  AND CASE coalesce($5::text, '') WHEN 'active' THEN a.disabled_at IS NULL WHEN 'disabled' THEN a.disabled_at IS NOT NULL
+    WHEN 'operator' THEN a.operator WHEN 'team' THEN a.team = 1 ELSE true END
+  AND ($6::text IS NULL OR a.id IN (
+    SELECT member.account_id FROM team_members AS member JOIN accounts AS team ON team.id = member.team_id
+    WHERE lower(team.email COLLATE "C") = lower($6::text COLLATE "C")))
+  AND ($8::text IS NULL OR ${limit} >= $8::text::int)`;
+
+function questionOf({ sort, isDown }: AccountsAsked, useOf: UseOf): Question {
+  // Where nothing is billed, tokens of models are shown.
+  const keys =
+    sort === "today" || sort === "month"
+      ? (["billed_tokens", "tokens"] as const).map((sum) => useOf(sum, sort === "today" ? "$1" : "$2"))
+      : [sortedBy[sort]];
+  const names = keys.map((_, at) => `key${at}`);
+  const order = [...names.map((name) => `${name} ${isDown ? "DESC" : "ASC"} NULLS LAST`), "id"].join(", ");
+  return statement(
+    "accounts page",
+    `WITH allowances(plan, tokens) AS (${rowsIn(7, "text", "bigint")}),
+      found AS MATERIALIZED (
+        SELECT a.id AS id, ${keys.map((key, at) => `${key} AS ${names[at]}`).join(", ")} FROM accounts AS a WHERE ${fits}),
+      page AS (SELECT * FROM found ORDER BY ${order} LIMIT $9::text::int OFFSET $10::text::bigint)
+    SELECT counted.total::int AS total, a.id::float8 AS id, a.email AS email, a.plan AS plan, a.credit::float8 AS credit,
+      a.operator::int AS operator, a.team::int AS team, a.disabled_at::float8 AS disabled_at,
+      a.created_at::float8 AS created_at, a.cost_center AS cost_center,
+      (SELECT string_agg(team.email, ', ') FROM team_members AS member JOIN accounts AS team ON team.id = member.team_id
+        WHERE member.account_id = a.id) AS teams,
+      ${active}::float8 AS active_at, ${limit}::float8 AS used,
+      ${useOf("billed_tokens", "$1")}::float8 AS today, ${useOf("tokens", "$1")}::float8 AS today_tokens,
+      ${useOf("billed_tokens", "$2")}::float8 AS month, ${useOf("tokens", "$2")}::float8 AS month_tokens
+    FROM (SELECT count(*) AS total FROM found) AS counted
+      LEFT JOIN page ON true LEFT JOIN accounts AS a ON a.id = page.id
+    ORDER BY ${order.replace(/id$/, "page.id")}`,
+  );
+}
+
+type Row = Readonly<{
+  total: number;
+  /** Null: no account is on the page. */
+  id: number | null;
+  email: string;
+  plan: string;
+  credit: number;
+  operator: 0 | 1;
+  team: 1 | null;
+  disabled_at: number | null;
+  created_at: number;
+  cost_center: string | null;
+  teams: string | null;
+  active_at: number | null;
+  used: number | null;
+  today: number;
+  today_tokens: number;
+  month: number;
+  month_tokens: number;
+}>;
+
+export async function accountsPage(
+  ask: (question: Question, ...values: readonly Value[]) => readonly Row[] | Promise<readonly Row[]>,
+  asked: AccountsAsked,
+  useOf: UseOf,
+): Promise<AccountsFound> {
+  const { text, plan, state, team, usedLeast, allowances, today, monthStart, page, pageRows } = asked;
+  const values = [today, monthStart, text, plan, state, team, rowsText(allowances), usedLeast, pageRows];
+  const found = await ask(questionOf(asked, useOf), ...values, (page - 1) * pageRows);
+  const { total } = found[0]!;
+  const last = Math.max(1, Math.ceil(total / pageRows));
+  if (page > last) return accountsPage(ask, { ...asked, page: last }, useOf);
+  return { rows: total === 0 ? [] : found.map(lineOf), total, page };
+}
+
+const lineOf = (row: Row): AccountLine => ({
+  id: row.id!,
+  email: row.email,
+  plan: row.plan,
+  credit: row.credit,
+  operator: row.operator === 1,
+  team: row.team === 1,
+  disabled: row.disabled_at !== null,
+  createdAt: row.created_at,
+  costCenter: row.cost_center,
+  teams: row.teams,
+  activeAt: row.active_at,
+  today: row.today,
+  todayTokens: row.today_tokens,
+  month: row.month,
+  monthTokens: row.month_tokens,
+  limit: row.used === null ? null : Math.floor(row.used),
+});

@@ -2,7 +2,7 @@
 // have a file of their own.
 import type { Priority } from "./priority.ts";
 import type { RefusalName } from "./refusals.ts";
-import type { BoughtCredit, ReportAsked, ReportPart } from "./report.ts";
+import type { BoughtCredit } from "./report.ts";
 import type { AccountId, Course, KeyId, Ms, PlanId } from "./types.ts";
 
 /** `left`: its client left before a byte of the reply. */
@@ -156,8 +156,6 @@ export type LogPage = Readonly<{
 export interface RequestLogQueries {
   /** Includes everything that ended before the call. Rejects with StoreUnavailable. */
   page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage>;
-  /** Sums over what was served. Rejects with StoreUnavailable. */
-  report(asked: ReportAsked): Promise<ReportPart>;
   /** An account's, in the order of their times, at most `limit`. Rejects with StoreUnavailable. */
   credits(account: AccountId, from: Ms, until: Ms, limit: number): Promise<readonly BoughtCredit[]>;
   /** Of keys of an account, whence each was used last, as far as that is kept. Rejects with StoreUnavailable. */

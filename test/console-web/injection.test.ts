@@ -12,7 +12,7 @@ import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.
 import type { ConsoleModels, Overview } from "../../src/console/api/overview.ts";
 import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/console/api/plan.ts";
 import type { LogPage, RefusalsPage } from "../../src/console/api/request-log.ts";
-import type { ActivityPage } from "../../src/console/api/activity.ts";
+import type { ActivityFigures, OverTime } from "../../src/console/api/over-time.ts";
 import type { AuditPage, OperatorServer, OperatorTotals } from "../../src/console/api/server.ts";
 import type { Member, Team } from "../../src/console/api/teams.ts";
 import type { Session } from "../../src/console/api/sign-in.ts";
@@ -70,7 +70,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         ["/team", payloads.length],
         ["/account", payloads.length],
         ["/playground", payloads.length],
-        ["/operator", payloads.length],
+        ["/operator", 100],
         ["/operator/accounts", payloads.length],
         ["/operator/requests", payloads.length],
         ["/operator/nodes", payloads.length],
@@ -249,7 +249,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/operator/nodes": { nodes, waiting: 0, gateway: payloads[0]! } satisfies OperatorNodes,
     "/operator/models": operatorModels,
     "/operator/totals": totals,
-    "/operator/activity": activity,
+    "/over-time": overTime,
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
     "/operator/server": server,
     "/operator/audit": audit,
@@ -608,7 +608,7 @@ const operatorModels: OperatorModels = {
 };
 
 const one = [1];
-const figures: ActivityPage["all"]["steps"] = {
+const figures: ActivityFigures = {
   requests: one,
   answered: one,
   refused: one,
@@ -622,23 +622,23 @@ const figures: ActivityPage["all"]["steps"] = {
   first_token_p50_ms: one,
   first_token_p95_ms: one,
 };
-const series = (label: string): ActivityPage["all"] => ({ label, steps: figures, total: figures });
-const activity: ActivityPage = {
+const overTime: OverTime = {
   from: time,
+  until: "2026-11-11T00:00:00.000Z",
+  range: "30d",
   step_ms: 3_600_000,
-  all: series("all"),
-  series: payloads.slice(0, 6).map(series),
-  refusals_today: payloads.map((reason) => ({ reason, status: 400, requests: 1 })),
-  is_complete: true,
-  top_accounts: payloads.map((email, id) => ({
-    id,
-    email,
-    requests: 1,
-    input: 1,
-    output: 1,
-    billed_tokens: 1,
-    cost_usd: 1,
-  })),
+  total: sum,
+  before: sum,
+  parts: payloads.map((label) => ({ name: label, label, ...sum })),
+  series: payloads
+    .slice(0, 6)
+    .map((label) => ({ name: label, label, requests: one, input: one, output: one, billed_tokens: one })),
+  course: {
+    steps: figures,
+    total: figures,
+    series: payloads.slice(0, 6).map((label) => ({ label, steps: figures })),
+  },
+  reasons: payloads.map((reason) => ({ reason, status: 400, requests: 1 })),
 };
 
 const totals: OperatorTotals = {

@@ -12,13 +12,13 @@
 import type { Static, TSchema } from "@sinclair/typebox";
 import * as account from "./account.ts";
 import * as accounts from "./accounts.ts";
-import * as activity from "./activity.ts";
 import * as batches from "./batches.ts";
 import * as conversations from "./conversations.ts";
 import * as keys from "./keys.ts";
 import * as mail from "./mail.ts";
 import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
+import * as overTime from "./over-time.ts";
 import * as overview from "./overview.ts";
 import * as plan from "./plan.ts";
 import * as reports from "./reports.ts";
@@ -121,11 +121,13 @@ export const routes = {
 
   "GET /usage": { access: "account", query: usage.UsageQuery, reply: usage.UsagePage },
   "GET /usage/summary": { access: "account", reply: usage.UsageSummary },
+  // of the own account; of any or all for operators, and of a team for its admins
+  "GET /over-time": { access: "account", query: overTime.OverTimeQuery, reply: overTime.OverTime },
   // text/csv, streamed
   "GET /usage.csv": { access: "account", query: usage.UsageFilter, reply: null },
   "GET /refusals": { access: "account", query: requestLog.RefusalsQuery, reply: requestLog.RefusalsPage },
 
-  // of all accounts for operators, of the own one for everybody else; 400 too many rows
+  // of all accounts for operators, of the own one or a team of theirs for everybody else; 400 too many rows
   "GET /reports": { access: "account", query: reports.ReportQuery, reply: reports.ReportRows },
   // text/csv
   "GET /reports.csv": { access: "account", query: reports.ReportQuery, reply: null },
@@ -235,7 +237,6 @@ export const routes = {
   "POST /operator/batches/cancel": { access: "operator", body: batches.NamedBatch, reply: batches.OperatorBatches },
   "GET /operator/models": { access: "operator", reply: nodes.OperatorModels },
   "GET /operator/totals": { access: "operator", reply: server.OperatorTotals },
-  "GET /operator/activity": { access: "operator", query: activity.ActivityQuery, reply: activity.ActivityPage },
   "GET /operator/log": { access: "operator", query: requestLog.LogQuery, reply: requestLog.LogPage },
   // all that match, streamed
   "GET /operator/log.csv": { access: "operator", query: requestLog.LogFilter, reply: null },

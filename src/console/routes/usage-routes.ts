@@ -114,7 +114,7 @@ function placeOf(after: string): UsagePlace {
   return { at: Number(at), sequence };
 }
 
-function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilter): Filter | Failure {
+export function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilter): Filter | Failure {
   const moments = [from, to].map((time) => (time === undefined || time === "" ? null : Date.parse(time)));
   if (moments.some((moment) => Number.isNaN(moment))) {
     return fail("invalid_request", "from and to must be times such as 2026-03-28 or 2026-03-28T12:00:00Z.");
@@ -147,7 +147,7 @@ function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filte
   });
 }
 
-const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
+export const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
   requests,
   input,
   cached_input: cachedInput,

@@ -15,7 +15,7 @@ import type {
   RequestLogQueries,
   UsedPart,
 } from "../../core/request-log.ts";
-import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
+import type { BoughtCredit } from "../../core/report.ts";
 import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
 import { type Remote, remote } from "../../core/workers.ts";
@@ -83,10 +83,6 @@ export class KeptRequestLog
 
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
     return this.asked((keeper) => keeper.arrivals(from, after));
-  }
-
-  report(asked: ReportAsked): Promise<ReportPart> {
-    return this.asked((keeper) => keeper.report(asked));
   }
 
   credits(...asked: Parameters<RequestLogQueries["credits"]>): Promise<readonly BoughtCredit[]> {

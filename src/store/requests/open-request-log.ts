@@ -157,14 +157,6 @@ class SqliteServedLines implements ServedLines {
 
   readonly allowances = "SELECT account_id, used FROM quota_use WHERE quota = 'allowance' AND period = $1::text::int";
 
-  async near(from: Ms, until: Ms, taken: number): ReturnType<ServedLines["near"]> {
-    const values = [
-      await this.#sequenceAt(from - journalDisorderMs),
-      await this.#sequenceAt(until + journalDisorderMs),
-    ];
-    return { where: `AND sequence >= $${taken + 1} AND sequence < $${taken + 2}`, values };
-  }
-
   /** The first line at or after a time, as far as lines are in order. */
   async #sequenceAt(at: Ms): Promise<number> {
     let low = (await this.#tables.ask<Line>(firstLine))[0]?.sequence ?? 0;

@@ -18,20 +18,10 @@ import {
 } from "../../core/request-log.ts";
 import { mintRequestId } from "../../core/request-id.ts";
 import { refusals } from "../../core/refusals.ts";
-import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
+import type { BoughtCredit } from "../../core/report.ts";
 import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
-import {
-  credits,
-  cutDay,
-  type FoundSums,
-  nearLimit,
-  reportQuestion,
-  reportRowOf,
-  reportValues,
-  toTell,
-  untold,
-} from "./report.ts";
+import { credits, nearLimit, toTell, untold } from "../usage/report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -54,8 +44,6 @@ export interface ServedLines {
   ): Promise<Readonly<{ rows: readonly FoundRow[]; last: Served["stoppedAt"] }>>;
   /** As ArrivalQueries. */
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage>;
-  /** What spares reading lines of other times, with values behind the first `taken`. */
-  near(from: Ms, until: Ms, taken: number): Promise<Condition>;
   /** What gives `account_id` and what it `used` of the allowance of the day that is `$1`. */
   readonly allowances: string;
 }
@@ -122,17 +110,6 @@ export class RequestLogTables {
 
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
     return this.#served.arrivals(from, after);
-  }
-
-  /** As RequestLogQueries. */
-  async report(asked: ReportAsked): Promise<ReportPart> {
-    const near = await this.#served.near(asked.from, asked.until, reportValues);
-    const rows = await this.#tables.ask<FoundSums>(...reportQuestion(asked, near));
-    const cut = cutDay(asked);
-    return {
-      rows: rows.map(reportRowOf),
-      cutsFoldedDay: cut !== null && (await this.#tables.ask(...cut)).length > 0,
-    };
   }
 
   /** As RequestLogQueries. */

@@ -1,6 +1,7 @@
 // A line of the request log, as the console and `tollgate requests --json` show it, and the filter as people write it.
 import { inPlainWords } from "./refusal-words.ts";
 import { anyRequest, type LogFilter, type LogPage, type LogPlace, type LogRow } from "../core/request-log.ts";
+import { type Priority, priorities } from "../core/priority.ts";
 import { inputUnitAt } from "../core/model-kinds.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import { keyNameOf } from "./people/key-names.ts";
@@ -24,6 +25,10 @@ export type RequestRow = Readonly<{
   /** Whom it is booked to. */
   cost_center: string | null;
   node: string | null;
+  /** The client's; null where it is unknown or not kept anymore. For operators alone. */
+  address: string | null;
+  /** How urgent it was in line. */
+  priority: string;
   /** Of the reply's headers: one that failed in the middle has 200 and a reason. */
   status: number;
   /** Null where it was served. */
@@ -79,6 +84,8 @@ function rowOf(row: LogRow, emailOf: (account: AccountId) => string): RequestRow
     asked_model: row.askedModel,
     tags: row.tags,
     cost_center: row.costCenter,
+    address: row.address,
+    priority: row.priority ?? "standard",
     node: row.node,
     status: row.status,
     reason: row.reason,
@@ -131,6 +138,8 @@ const logWords = [
   "endpoint",
   "status",
   "reason",
+  "address",
+  "priority",
   "from",
   "to",
   "wait_min_ms",
@@ -148,6 +157,8 @@ export function logFilterOf(words: LogWords): LogFilter | string {
   const status = of("status");
   const statuses = status === null ? null : /^[1-5](?:xx|\d\d)$/.exec(status.toLowerCase());
   if (status !== null && statuses === null) return "status must be one such as 429, or 4xx or 5xx";
+  const priority = of("priority") as Priority | null;
+  if (priority !== null && !priorities.includes(priority)) return `priority must be one of ${priorities.join(", ")}`;
   const times = [of("from"), of("to")].map((time) => (time === null ? null : Date.parse(time)));
   if (times.some((time) => Number.isNaN(time))) {
     return "from and to must be times such as 2026-03-28 or 2026-03-28T12:00:00Z";
@@ -165,6 +176,8 @@ export function logFilterOf(words: LogWords): LogFilter | string {
     endpoint: of("endpoint"),
     status: statuses === null ? null : statusRange(statuses[0]),
     reason: of("reason"),
+    address: of("address"),
+    priority,
     from,
     to,
     waitMinMs,

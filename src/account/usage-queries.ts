@@ -1,7 +1,8 @@
 // What the usage page asks for. An account may have millions of replies, so the implementation keeps an index of its
 // own.
 import type { AccountsAsked, AccountsFound } from "./accounts-page.ts";
-import type { ActivitySplit, EarlierActivity } from "../core/activity.ts";
+import type { UsageSplit } from "../core/over-time.ts";
+import type { ReportAsked, ReportPart } from "../core/report.ts";
 import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import type { UsageRow } from "./usage-row.ts";
 
@@ -72,20 +73,42 @@ export type UsageSummary = Readonly<{
   endUsers: readonly EndUserUsage[];
 }>;
 
-export type AccountUsage = UsageSum & Readonly<{ account: AccountId }>;
-
-/** All accounts together, where a summary is asked for. */
+/** All accounts together. */
 export const everyAccount: AccountId = 0;
+
+/** What is summed up over time, and by what. A step of days begins with a day in UTC, as do `from` and `until` then. */
+export type UsageAsked = Readonly<{
+  account: AccountId;
+  from: Ms;
+  until: Ms;
+  stepMs: Ms;
+  by: UsageSplit;
+  /** Without a text and times. */
+  filter: Pick<UsageFilter, "model" | "endpoint" | "key" | "endUser">;
+}>;
+
+export type UsageStep = UsageSum &
+  Readonly<{
+    /** When the step begins. */
+    at: Ms;
+    /**
+     * A model, an endpoint, or a number: of a key (behind the account's and a space where all accounts are asked for), of an
+     * end user (0: none) or of an account. Null: all that come after those with the most.
+     */
+    name: string | null;
+    /** Of an end user: null where the name was erased. */
+    label?: string | null;
+  }>;
 
 /** Every reply that is on disk when it is asked counts. Calls reject with StoreUnavailable. */
 export interface UsageQueries {
   /** At most `limit` replies before `before`, or from the newest on. */
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<UsagePage>;
   summary(account: AccountId, fromDay: number): Promise<UsageSummary>;
-  /** Replies of a time by steps of it, for charts: from a step's begin on, to the end of the step that `until` is in. */
-  history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): Promise<readonly EarlierActivity[]>;
-  /** The accounts that were billed most since, that one first. */
-  topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]>;
+  /** Steps with replies, in no order. `onlyDays`: of this time only sums by day are left, and shorter steps lack some. */
+  overTime(asked: UsageAsked): Promise<Readonly<{ steps: readonly UsageStep[]; onlyDays: boolean }>>;
+  /** Sums over what was served. */
+  report(asked: ReportAsked): Promise<ReportPart>;
   /** A page of the accounts that fit, and how many fit. */
   accounts(asked: AccountsAsked): Promise<AccountsFound>;
 }

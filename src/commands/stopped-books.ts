@@ -26,6 +26,8 @@ import { FileTables } from "../store/files/file-tables.ts";
 import { requestLogIn } from "../store/postgres/served-lines.ts";
 import { eraseResponsesIn } from "../store/postgres/response-tables.ts";
 import { KeptRequestLog } from "../store/requests/kept-request-log.ts";
+import { PostgresUsage } from "../store/postgres/usage.ts";
+import { usageInFile } from "../store/usage/usage-file.ts";
 import { StoredResponsesFile } from "../store/responses/stored-responses.ts";
 
 /** For a database: gateways may run beside it. */
@@ -45,6 +47,7 @@ export async function inDatabase<Result>(
     return await act({
       office,
       passwords,
+      usage: new PostgresUsage(database),
       requestLog,
       consoleUrl: addressesOf(config, config.port).baseUrl,
       async eraseResponses(account, forEver) {
@@ -81,9 +84,11 @@ export async function inFolder<Result>(
   const { databaseFile: journalFile } = accounting;
   const keepMs = config.failedKeepDays * dayMs;
   const requestLog = KeptRequestLog.inFile({ dataFolder, journalFile, keepMs, clock, log });
+  const usage = usageInFile(dataFolder, journalFile, log, false);
   try {
     return await act({
       ...accounting,
+      usage,
       requestLog,
       consoleUrl: addressesOf(config, config.port).baseUrl,
       async eraseResponses(account) {
@@ -97,6 +102,7 @@ export async function inFolder<Result>(
     });
   } finally {
     await requestLog.close();
+    await usage.close();
     await accounting.close();
   }
 }

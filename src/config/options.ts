@@ -435,7 +435,7 @@ export const options = {
   failedKeepDays: option(
     "retention",
     key("failed_days", whole(0, 3_650, "a number of days from 0 (none is kept) to 3650"), {
-      about: "How long the request log keeps refused and failed requests.",
+      about: "How long the request log keeps refused and failed requests, and the addresses of all.",
       otherwise: 7,
     }),
     { reload: (running, days) => running.keepFailed(days) },

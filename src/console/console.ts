@@ -32,6 +32,7 @@ import { addUnsubscription } from "./routes/mail-routes.ts";
 import { logRoutes } from "./routes/log-routes.ts";
 import { reportRoutes } from "./routes/report-routes.ts";
 import { operatorRoutes } from "./routes/operator-routes.ts";
+import { overTimeRoute } from "./routes/over-time-route.ts";
 import { overviewRoutes } from "./routes/overview-routes.ts";
 import { Pages } from "./pages.ts";
 import type { ConsoleParts } from "./parts.ts";
@@ -67,6 +68,7 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
     ...deviceRoutes(parts),
     ...accountRoutes(parts),
     ...usageRoutes(parts),
+    overTimeRoute(parts),
     ...conversationRoutes(parts),
     ...logRoutes(parts),
     ...reportRoutes(parts),

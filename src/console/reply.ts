@@ -50,11 +50,13 @@ const json = (body: unknown, status: number, headers: Readonly<Record<string, st
     headers: { ...privateHeaders, "content-type": "application/json; charset=utf-8", ...headers },
   });
 
-export const csvReply = (csv: string | ReadableStream<Uint8Array>, name: string): Response =>
-  new Response(csv, {
-    headers: {
-      ...privateHeaders,
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": `attachment; filename="${name}.csv"`,
-    },
+type FileBody = string | ReadableStream<Uint8Array>;
+
+/** A file that browsers save. */
+export const fileReply = (body: FileBody, name: string, type: string): Response =>
+  new Response(body, {
+    headers: { ...privateHeaders, "content-type": type, "content-disposition": `attachment; filename="${name}"` },
   });
+
+export const csvReply = (csv: FileBody, name: string): Response =>
+  fileReply(csv, `${name}.csv`, "text/csv; charset=utf-8");

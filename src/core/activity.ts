@@ -1,5 +1,6 @@
 // What happened on a server in a minute: counts and two histograms of durations, in total and for each model, node,
 // account and key. The console's charts are made from it.
+import type { RangeName } from "./over-time.ts";
 import { dayMs, hourMs } from "./units.ts";
 import type { Ms } from "./types.ts";
 
@@ -58,33 +59,41 @@ export function percentile(buckets: ArrayLike<number>, part: number): Ms | null 
 
 export const minuteMs = 60_000;
 
-/** The charts' ranges and their steps: all are kept in minutes for a day and in hours for 90. */
-export const activityRanges = {
-  "1h": { stepMs: minuteMs, steps: 60 },
-  "6h": { stepMs: 5 * minuteMs, steps: 72 },
-  "24h": { stepMs: 15 * minuteMs, steps: 96 },
-  "7d": { stepMs: hourMs, steps: 168 },
-  "30d": { stepMs: dayMs, steps: 30 },
-  "90d": { stepMs: dayMs, steps: 90 },
-} as const;
-export type ActivityRange = keyof typeof activityRanges;
+/** A time, and the steps that a chart has of it. */
+export type Span = Readonly<{ from: Ms; until: Ms; stepMs: Ms }>;
 
-/** When the first step of the range begins whose last step contains `now`. */
-export function startOf(range: ActivityRange, now: Ms): Ms {
-  const { stepMs, steps } = activityRanges[range];
-  return (Math.floor(now / stepMs) + 1 - steps) * stepMs;
+/** The charts' ranges. All are kept in minutes for a day and in hours and days for 91. */
+const activityRanges = {
+  "1h": hourMs,
+  "24h": dayMs,
+  "7d": 7 * dayMs,
+  "30d": 30 * dayMs,
+  "90d": 90 * dayMs,
+  "1y": 52 * 7 * dayMs,
+} as const satisfies Readonly<Record<RangeName, Ms>>;
+
+/** No more than a hundred steps of a length that people know. */
+const stepOf = (ms: Ms): Ms =>
+  [minuteMs, 5 * minuteMs, hourMs, dayMs].find((stepMs) => ms <= 100 * stepMs) ??
+  7 * dayMs * Math.ceil(ms / (100 * 7 * dayMs));
+
+/** As long as the range, up to the end of the step that `now` is in; days are those of UTC. */
+export function spanOf(range: RangeName, now: Ms): Span {
+  const ms = activityRanges[range];
+  const stepMs = stepOf(ms);
+  const end = Math.min(stepMs, dayMs); // of weeks the last one ends today
+  const until = (Math.floor(now / end) + 1) * end;
+  return { from: until - ms, until, stepMs };
 }
 
-/** What the journal has for a time without counts: no refusals and no durations. */
-export type EarlierActivity = Readonly<{
-  /** When its step begins. */
-  at: Ms;
-  name: string;
-  requests: number;
-  input: number;
-  cachedInput: number;
-  output: number;
-}>;
+/** The steps that touch a time. */
+export function spanBetween(from: Ms, until: Ms): Span {
+  const stepMs = stepOf(until - from);
+  const whole = Math.min(stepMs, dayMs);
+  return { from: Math.floor(from / whole) * whole, until: Math.ceil(until / whole) * whole, stepMs };
+}
+
+export const stepsOf = ({ from, until, stepMs }: Span): number => Math.ceil((until - from) / stepMs);
 
 /** The numbers of each step, oldest first. */
 export type ActivityFigures = Readonly<Record<ActivityCount, readonly number[]>> &
@@ -99,8 +108,6 @@ export type ActivityFigures = Readonly<Record<ActivityCount, readonly number[]>>
 export type ActivitySeries = Readonly<{ steps: ActivityFigures; total: ActivityFigures }>;
 
 export type Activity = Readonly<{
-  /** When the first step begins. */
-  from: Ms;
   all: ActivitySeries;
   /** The names with the most requests first; where there are more, the last one is the rest, with a null name. */
   series: readonly (ActivitySeries & Readonly<{ name: string | null }>)[];
@@ -110,15 +117,13 @@ export type Activity = Readonly<{
 export type ActivityTotal = Readonly<{ name: string; total: ActivityFigures }>;
 
 export interface ActivityQueries {
-  /** The first moment with counts in the steps of a range; null: none. Rejects with StoreUnavailable. */
-  began(range: ActivityRange): Promise<Ms | null>;
   /**
-   * Includes everything that was counted before the call; `earlier` is what is known about steps without counts, or
-   * with only a part. Rejects with StoreUnavailable.
+   * Includes everything that was counted before the call. `name`: `all` is of that one of the split alone, and there are no
+   * series. Rejects with StoreUnavailable.
    */
-  read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[]): Promise<Activity>;
+  read(span: Span, split: ActivitySplit, name: string | null): Promise<Activity>;
   /** The sum for each name since an hour began; names beyond the kept ones are missing. */
   totals(split: ActivitySplit, from: Ms): Promise<readonly ActivityTotal[]>;
-  /** How often each reason occurred since, most frequent first. */
-  reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]>;
+  /** How often each reason occurred in a time, most frequent first. */
+  reasons(from: Ms, until: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]>;
 }

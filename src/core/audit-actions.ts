@@ -13,6 +13,7 @@ export const auditActions = [
   "account.operator",
   "account.connect",
   "account.export",
+  "account.sign_out",
   "account.delete",
   "invitation.create",
   "invitation.withdraw",

@@ -15,5 +15,5 @@ export type VoiceKind = keyof typeof pricedUnits;
 export const isVoice = (kind: ModelKind): kind is VoiceKind => Object.hasOwn(pricedUnits, kind);
 
 /** What the input of requests to an endpoint is counted in. */
-export const inputUnitAt = (endpoint: string): string =>
+export const inputUnitAt = (endpoint: string): "tokens" | "characters" | "seconds" =>
   !endpoint.startsWith("/v1/audio/") ? "tokens" : endpoint.endsWith("/speech") ? "characters" : "seconds";

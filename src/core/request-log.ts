@@ -1,7 +1,8 @@
 // The log of all requests, as its readers query it. Served requests are lines of the journal; refused and failed ones
 // have a file of their own.
+import type { Priority } from "./priority.ts";
 import type { RefusalName } from "./refusals.ts";
-import type { BoughtCredit, ReportAsked, ReportPart } from "./report.ts";
+import type { BoughtCredit } from "./report.ts";
 import type { AccountId, Course, KeyId, Ms, PlanId } from "./types.ts";
 
 /** `left`: its client left before a byte of the reply. */
@@ -30,12 +31,17 @@ export type FailedRow = Readonly<{
   more: number;
 }>;
 
+/** Whence a request came; 0: no account. */
+export type RequestAddress = readonly [requestId: string, account: AccountId, key: KeyId, address: string];
+
 export type FailedBatch = Readonly<{
   rows: readonly FailedRow[];
   /** Counts for rows that are already written, by request id. */
   more: readonly (readonly [requestId: string, count: number])[];
   /** Requests without a row, because too many kinds came at once. */
   lost: number;
+  /** Of served ones, too. Absent: none is known. */
+  addresses?: readonly RequestAddress[];
 }>;
 
 /** All of it must match; null: anything. */
@@ -47,8 +53,11 @@ export type LogFilter = Readonly<{
   node: string | null;
   endpoint: string | null;
   status: readonly [from: number, to: number] | null;
-  /** "served" and "failed": without and with any reason. */
+  /** "served" and "failed": without and with any reason. "refused" and "broken": with one of a 4xx, and of a 5xx. */
   reason: string | null;
+  /** The client's. */
+  address: string | null;
+  priority: Priority | null;
   /** At or after, and before. */
   from: Ms | null;
   to: Ms | null;
@@ -70,6 +79,8 @@ export const anyRequest: LogFilter = {
   endpoint: null,
   status: null,
   reason: null,
+  address: null,
+  priority: null,
   from: null,
   to: null,
   waitMinMs: null,
@@ -94,6 +105,10 @@ export type LogRow = Readonly<{
   tags: string | null;
   /** Null for what was not served, too. */
   costCenter: string | null;
+  /** The client's; null where it is unknown or too old. */
+  address: string | null;
+  /** Null: standard. */
+  priority: string | null;
   status: number;
   /** Null where it was served. */
   reason: string | null;
@@ -141,10 +156,10 @@ export type LogPage = Readonly<{
 export interface RequestLogQueries {
   /** Includes everything that ended before the call. Rejects with StoreUnavailable. */
   page(filter: LogFilter, before: LogPlace | null, limit: number): Promise<LogPage>;
-  /** Sums over what was served. Rejects with StoreUnavailable. */
-  report(asked: ReportAsked): Promise<ReportPart>;
   /** An account's, in the order of their times, at most `limit`. Rejects with StoreUnavailable. */
   credits(account: AccountId, from: Ms, until: Ms, limit: number): Promise<readonly BoughtCredit[]>;
+  /** Of keys of an account, whence each was used last, as far as that is kept. Rejects with StoreUnavailable. */
+  lastAddresses(account: AccountId, keys: readonly KeyId[]): Promise<ReadonlyMap<KeyId, string>>;
   /** Accounts without credit that have used at least their plan's tokens on that day. Rejects with StoreUnavailable. */
   nearLimit(day: number, limits: readonly (readonly [PlanId, number])[], limit: number): Promise<readonly NearLimit[]>;
 }

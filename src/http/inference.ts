@@ -184,12 +184,13 @@ export class Inference implements LiveRequests {
   ): Promise<Response> {
     const { keyHeaders, watch, passOn, addressHeader } = this.#options;
     if (passOn !== undefined && keyHeaders.mayBeSignedIn(request.headers)) return passOn(request, connection, null);
-    const record = watch.arrived(dialect.endpoint, request.headers);
+    const address = clientAddress(request, connection, addressHeader);
+    const record = watch.arrived(dialect.endpoint, request.headers, address);
     let raw: RawBody = "";
     const keep = passOn === undefined ? undefined : (body: RawBody) => void (raw = body);
     const keepsLarge = this.#parts.largeBodies !== undefined || passOn !== undefined;
-    const address = () => clientAddress(request, connection, addressHeader);
-    const received = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, address, keep);
+    const of = () => address;
+    const received = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, of, keep);
     const incoming = takesForms(dialect) ? { ...received, body: this.#formOf(request) } : received;
     this.#arrived += 1;
     let admitted: Admitted | Refused | ForOthers;

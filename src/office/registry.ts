@@ -7,7 +7,7 @@ type Group = Readonly<{ heading: string; words: readonly string[]; load(): Promi
 const groups: readonly Group[] = [
   {
     heading: "Accounts",
-    words: ["accounts", "invitations"],
+    words: ["accounts", "invitations", "sessions"],
     load: async () => (await import("./verbs/accounts.ts")).default,
   },
   { heading: "Teams", words: ["teams"], load: async () => (await import("./verbs/teams.ts")).default },

@@ -1,6 +1,7 @@
 // What verbs work on: the books of a running server, or those that a command opened, and what is stored beside them.
 import type { Office } from "../account/office.ts";
 import type { Passwords } from "../account/sign-in/passwords.ts";
+import type { UsageQueries } from "../account/usage-queries.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Simulation, SimulationAsked } from "../core/simulation.ts";
 import type { Soon } from "../core/soon.ts";
@@ -18,6 +19,7 @@ export type Work = Readonly<{
   passwords: Pick<Passwords, "hashNew">;
   /** The console's address, without a trailing slash. */
   consoleUrl: string;
+  usage: Pick<UsageQueries, "report">;
   requestLog: RequestLogQueries & Readonly<{ erase(account: AccountId): Promise<void> }>;
   /** Removes an account's stored responses everywhere; `forEver`: none are stored for it anymore. */
   eraseResponses(account: AccountId, forEver: boolean): Promise<void>;

@@ -10,7 +10,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import type { RequestLogQueries } from "../core/request-log.ts";
 import type { Ms } from "../core/types.ts";
-import { bytesText, dayMs, hourMs } from "../core/units.ts";
+import { dayMs, hourMs } from "../core/units.ts";
 import type { NodePool, NodeState } from "../nodes/queue/pool.ts";
 import { certificateEnd } from "../notices/certificate.ts";
 import type { Work } from "../office/work.ts";
@@ -142,7 +142,7 @@ export class Alerts {
   *#disk(): Generator<OperatorAlert> {
     const free = this.#parts.backups.freeBytes();
     if (free === null || free >= diskLowBytes) return;
-    const text = `The disk of the data folder has ${bytesText(free)} left`;
+    const text = `The disk of the data folder has ${Math.floor(free / 1e6)} MB left`;
     yield { kind: "disk", about: "", text, path: "/operator/server" };
   }
 

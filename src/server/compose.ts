@@ -349,7 +349,7 @@ type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opened: AsyncDisposableStack) {
   const { flags, environment, config, live, life, catalog, clock, log, metrics, tracing, port, onFatal } = earlier;
-  const { activity, requestLog, files, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
+  const { usage, activity, requestLog, files, databaseBytes, eraseResponses, adopt, programEnvironment } = earlier;
   const { accounting, watch, storedResponses, sealingKey, followedNodes, pool, served, serving, ownedTools } = earlier;
   const relays =
     followedNodes === null
@@ -447,7 +447,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
     const load = (edit?: ConfigEdit) => loadConfig(flags, environment, edit);
     return simulate({ requestLog, office: accounting.office, clock, load, pool }, asked, progress);
   };
-  const own = { requestLog, consoleUrl, eraseResponses, erasedInWords, simulate, fleet };
+  const own = { usage, requestLog, consoleUrl, eraseResponses, erasedInWords, simulate, fleet };
   const officeWork = mail.on({ ...accounting, ...own });
   return {
     relays,

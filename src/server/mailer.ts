@@ -13,6 +13,7 @@ import type { Clock } from "../core/clock.ts";
 import { isExpected } from "../core/expected-error.ts";
 import type { Log } from "../core/log.ts";
 import { type MailKind, mailLanguageOf, type OptionalMailKind, optionalMailKinds } from "../core/mail.ts";
+import type { UsageQueries } from "../account/usage-queries.ts";
 import type { MailQueries, RequestLogQueries, UsedPart } from "../core/request-log.ts";
 import type { Ms } from "../core/types.ts";
 import { dayMs, hourMs } from "../core/units.ts";
@@ -41,6 +42,7 @@ export type MailerParts = Readonly<{
   secret: Uint8Array;
   accounting: Pick<Accounting, "office" | "finds">;
   requestLog: MailQueries & RequestLogQueries;
+  usage: Pick<UsageQueries, "report">;
   catalog: Pick<Catalog, "plans">;
   alerts: Readonly<{ list(): Promise<readonly OperatorAlert[]> }>;
   clock: Clock;
@@ -295,14 +297,14 @@ export class Mailer {
   }
 
   async #statement({ month, of }: MailDetails, { values, ...letter }: Letter): Promise<Made | null> {
-    const { accounting, requestLog, config } = this.#parts;
+    const { accounting, requestLog, usage, config } = this.#parts;
     const { office } = accounting;
     const account = await office.read(({ accounts }) => accounts.record(Number(of)));
     if (account === null) return null;
     const asked = { month: String(month), time_zone: config.timeZone };
-    const made = await statementOf({ office, requestLog }, account, asked).catch((thrown: unknown) => {
+    const made = await statementOf({ office, requestLog, usage }, account, asked).catch((thrown: unknown) => {
       if (!isExpected(thrown)) throw thrown;
-      return statementOf({ office, requestLog }, account, { month: asked.month }); // of a zone, folded days would be cut
+      return statementOf({ office, requestLog, usage }, account, { month: asked.month }); // of a zone, folded days would be cut
     });
     if (made.lines.length + made.credits.length === 0) return null;
     const { language } = letter;

@@ -1,6 +1,6 @@
-// Keeps refused and failed requests until they are written (`take`), once a second. A refusal costs two map lookups and
-// a push, even in a flood: a request without a row of its own counts on the last similar one.
-import type { FailedBatch, FailedRow } from "../core/request-log.ts";
+// Keeps refused and failed requests, and from which addresses all came, until that is written (`take`), once a second. A
+// refusal costs two map lookups and a push, even in a flood: a request without a row of its own counts on the last similar one.
+import type { FailedBatch, FailedRow, RequestAddress } from "../core/request-log.ts";
 import { minuteMs } from "../core/activity.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { RequestRecord } from "./request-record.ts";
@@ -12,12 +12,16 @@ export const failedAccountMinuteMax = 60;
 /** Pairs of account, reason and model in a minute that get at least one row each. */
 export const failedKindsMax = 1_000;
 
+/** Beyond it, requests of a second have no address. */
+const addressesMax = 50_000;
+
 /** A copy goes out: rows that were taken are counted on by their ids. */
 type Kept = { -readonly [Name in keyof FailedRow]: FailedRow[Name] };
 type Like = { readonly row: Kept; taken: boolean };
 
 export class FailedRequests {
   #rows: Kept[] = [];
+  #addresses: RequestAddress[] = [];
   /** The last row of an account, reason and model, on which similar requests count. */
   readonly #like = new Map<string, Like>();
   /** For rows that were already taken. */
@@ -60,12 +64,21 @@ export class FailedRequests {
       more: 0,
     };
     this.#rows.push(row);
+    this.served(record);
     this.#like.set(kind, { row, taken: false });
     return true;
   }
 
+  /** A request came that has a row of its own, here or in the journal. */
+  served({ requestId, account, key, address }: RequestRecord): void {
+    if (address === null || this.#addresses.length === addressesMax) return;
+    this.#addresses.push([requestId, account ?? 0, key ?? 1, address]);
+  }
+
   take(): FailedBatch {
-    const batch = { rows: this.#rows, more: [...this.#more], lost: this.#lost };
+    const addresses = this.#addresses.length === 0 ? {} : { addresses: this.#addresses };
+    const batch = { rows: this.#rows, more: [...this.#more], lost: this.#lost, ...addresses };
+    if (this.#addresses.length > 0) this.#addresses = [];
     this.#lost = 0;
     if (batch.rows.length > 0) this.#rows = [];
     if (batch.more.length > 0) this.#more = new Map();

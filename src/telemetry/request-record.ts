@@ -66,6 +66,8 @@ export class RequestRecord {
   priority: Priority = "standard";
   tags: string | undefined;
   streamed = false;
+  /** The client's; null where it is unknown. */
+  address: string | null = null;
   /** Where it is traced; null until the body was read. */
   ask: Ask | null = null;
   account: AccountId | null = null;

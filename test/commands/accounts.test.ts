@@ -221,6 +221,7 @@ const changes: readonly (readonly [words: readonly string[], action: string, det
   [["accounts", "update", "ann@x.org", "--cost-center", "none", "--key", "2"], "account.cost_center", "key 2: none"],
   [["keys", "rename", "ann@x.org", "2", "robot"], "key.rename", 'key 2 to "robot"'],
   [["keys", "revoke", "ann@x.org", "2"], "key.revoke", "key 2"],
+  [["sessions", "end", "ann@x.org"], "account.sign_out", "all"],
   [["teams", "create", "research", "--credit", "7"], "team.create", "plan free, credit 7"],
   [["teams", "update", "research", "--name", "lab", "--plan", "plus"], "team.update", "another name, plan plus"],
   [

@@ -84,7 +84,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       }
       await page.getByRole("link", { name: "Usage" }).first().click();
       await page.getByRole("heading", { name: "Requests" }).waitFor();
-      const rows = page.locator("tbody tr");
+      const rows = page.getByRole("region", { name: "Requests" }).locator("tbody tr");
       await rows.nth(2).waitFor();
       const shown = await Promise.all(
         (await rows.all()).map(async (row) => (await row.locator("td").allTextContents()).map((cell) => cell.trim())),
@@ -117,9 +117,10 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       const { page } = visit;
       await page.getByLabel("Endpoint").selectOption("/v1/messages");
       await page.getByText("Clear filters").waitFor();
-      await expectEventually(() => page.locator("tbody tr").count(), 1);
+      const requests = page.getByRole("region", { name: "Requests" });
+      await expectEventually(() => requests.locator("tbody tr").count(), 1);
       expect(page.url()).toContain("endpoint=%2Fv1%2Fmessages");
-      await page.locator("tbody tr button").first().click();
+      await requests.locator("tbody tr button").first().click();
       const row = (await gateway.usage(email)).find(({ endpoint }) => endpoint === "/v1/messages");
       await page
         .getByRole("dialog")
@@ -128,7 +129,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Clear filters" }).click();
-      await expectEventually(() => page.locator("tbody tr").count(), 3);
+      await expectEventually(() => requests.locator("tbody tr").count(), 3);
 
       const [download] = await Promise.all([
         page.waitForEvent("download"),
@@ -154,7 +155,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       const before = (await gateway.show(email)).spendable;
       await expectEventually(() => page.locator(".hero .big").textContent(), before.toLocaleString("en-US"));
       const rows = (await gateway.usage(email)).length;
-      await expectEventually(() => page.locator("tbody tr").count(), rows);
+      await expectEventually(() => page.locator("table.cards tbody tr").count(), rows);
       await using other = await visitOfSameBrowser(visit);
       await other.goto("/playground");
       await other.getByLabel("Message", { exact: true }).fill("One more");

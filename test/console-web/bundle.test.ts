@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { assets } from "../../src/console/assets.ts";
 import { Pages } from "../../src/console/pages.ts";
-import { columnsOf, roundUp } from "../../src/console/web/usage-columns.ts";
+import { roundUp } from "../../src/console/web/format.ts";
 import { python } from "../../src/console/web/pages/playground/python-literal.ts";
 
 /** What a user loads before the first page can be read. */
@@ -80,32 +80,6 @@ describe("drawing and writing", () => {
     [99_999, 100_000],
     [100_001, 120_000],
   ])("the axis above %d ends at %d", (value, wanted) => expect(roundUp(value)).toBe(wanted));
-
-  test("the chart has 30 days, and models beyond six are one", () => {
-    const sums = { requests: 1, input: 1, cached_input: 0, output: 1, reasoning: 0, cost_usd: 0.5 };
-    const days = Array.from({ length: 9 }, (_, index) => ({
-      day: "2026-03-28",
-      model: `model-${index}`,
-      billed_tokens: 1_000 - index,
-      ...sums,
-    }));
-    const total = { ...sums, billed_tokens: 0 };
-    const drawn = columnsOf({
-      from: "2026-02-27T00:00:00.000Z",
-      days,
-      days30: total,
-      all_time: total,
-      models: [],
-      endpoints: [],
-      keys: [],
-      end_users: [],
-    });
-    expect(drawn.columns).toHaveLength(30);
-    expect(drawn.columns.at(-1)?.day).toBe("2026-03-28");
-    expect(drawn.models).toEqual(["model-0", "model-1", "model-2", "model-3", "model-4", "other models"]);
-    expect(drawn.columns.at(-1)?.total).toBe(9 * 1_000 - 36);
-    expect(drawn.columns.at(-1)?.usd).toBe(4.5);
-  });
 
   test("JSON becomes a Python literal", () => {
     expect(python({ a: [true, null, 1.5, 'x"\n'], b: {} }, "")).toBe('{"a": [True, None, 1.5, "x\\"\\n"], "b": {}}');

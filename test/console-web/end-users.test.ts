@@ -43,7 +43,8 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       for (const user of names) expect((await ask(key, user)).status).toBe(200);
       expect((await ask(key)).status).toBe(200);
       await visit.goTo("/usage", "Usage");
-      const who = page.getByRole("region", { name: "End users", exact: true });
+      await page.getByRole("button", { name: "End user", exact: true }).click();
+      const who = page.getByRole("region", { name: "What was used", exact: true });
       await who.getByText(names[2]!).waitFor();
       await who.getByText("not named").waitFor();
       await expectAccessible(page);
@@ -51,7 +52,7 @@ describe.skipIf(withoutBrowser)("end users in the console", () => {
       await who.getByRole("link", { name: "grace@example.org" }).click();
       const requests = page.getByRole("region", { name: "Requests" });
       await expectEventually(() => requests.locator("tbody tr").count(), 2);
-      await page.getByLabel("End user", { exact: true }).selectOption(names[1]!);
+      await page.getByRole("combobox", { name: "End user", exact: true }).selectOption(names[1]!);
       await expectEventually(() => requests.locator("tbody tr").count(), 1);
       await requests.locator("tbody button").first().click();
       await page.getByRole("dialog").getByText(names[1]!).waitFor();

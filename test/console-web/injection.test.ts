@@ -4,14 +4,15 @@ import { eachCount } from "../../src/core/count-limits.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import type { BrowserSessions } from "../../src/console/api/account.ts";
-import type { AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
+import type { AccountUse, AccountsPage, Invitations, OperatorAccount } from "../../src/console/api/accounts.ts";
 import type { AccountKeys, KeyState } from "../../src/console/api/keys.ts";
 import type { AccountNumbers } from "../../src/console/api/live.ts";
+import type { MailState } from "../../src/console/api/mail.ts";
 import type { OperatorModels, OperatorNodes } from "../../src/console/api/nodes.ts";
 import type { ConsoleModels, Overview } from "../../src/console/api/overview.ts";
 import type { PlanPage, PurchaseRequest, PurchaseRequestsPage } from "../../src/console/api/plan.ts";
 import type { LogPage, RefusalsPage } from "../../src/console/api/request-log.ts";
-import type { ActivityPage } from "../../src/console/api/activity.ts";
+import type { ActivityFigures, OverTime } from "../../src/console/api/over-time.ts";
 import type { AuditPage, OperatorServer, OperatorTotals } from "../../src/console/api/server.ts";
 import type { Member, Team } from "../../src/console/api/teams.ts";
 import type { Session } from "../../src/console/api/sign-in.ts";
@@ -69,11 +70,11 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         ["/team", payloads.length],
         ["/account", payloads.length],
         ["/playground", payloads.length],
-        ["/operator", payloads.length],
+        ["/operator", 100],
         ["/operator/accounts", payloads.length],
         ["/operator/requests", payloads.length],
         ["/operator/nodes", payloads.length],
-        ["/operator/models", payloads.length],
+        ["/operator/models", 50],
         ["/operator/server", 1],
         ["/operator/audit", payloads.length],
         ["/operator/log", payloads.length],
@@ -91,9 +92,9 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
           if ((await next.count()) === 0) break;
         }
       }
-      await page.goto("/operator/accounts");
-      await page.locator("tbody button").first().click();
+      await page.goto("/operator/accounts/someone");
       await page.getByRole("button", { name: "Set password" }).waitFor();
+      await page.getByRole("region", { name: "End users, 30 days" }).waitFor();
       await expectHarmless(visit, "account sheet");
       await page.goto("/usage");
       await page.locator("tbody button").first().click();
@@ -231,8 +232,11 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/keys": accountKeys,
     "/usage": { rows: payloads.map(usageRow), next: null } satisfies UsagePage,
     "/usage/summary": summary,
+    "/use": accountUse,
+    "/operator/account": operatorAccount,
     "/plan": plan,
     "/sessions": sessions,
+    "/mail": { address: payloads.join(" "), kinds: [], choices: [], proof: "password" } satisfies MailState,
     "/operator/accounts": {
       accounts: payloads.map(accountRow),
       total: payloads.length,
@@ -244,7 +248,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/operator/nodes": { nodes, waiting: 0, gateway: payloads[0]! } satisfies OperatorNodes,
     "/operator/models": operatorModels,
     "/operator/totals": totals,
-    "/operator/activity": activity,
+    "/over-time": overTime,
     "/operator/requests": { requests: payloads.map(purchase), next: null } satisfies PurchaseRequestsPage,
     "/operator/server": server,
     "/operator/audit": audit,
@@ -255,9 +259,8 @@ async function answerWithPayloads(page: Page): Promise<void> {
     const path = new URL(route.request().url()).pathname.slice("/console/api".length);
     if (path === "/events")
       return route.fulfill({ headers: { "content-type": "text/event-stream" }, body: ": none\n\n" });
-    const account = /^\/operator\/accounts\/(\d+)(\/usage)?$/.exec(path);
-    if (account === null) return route.fulfill({ json: replies[path] });
-    return route.fulfill({ json: account[2] === undefined ? operatorAccount : replies["/usage"] });
+    const of = /^\/operator\/accounts\/\d+(\/(?:keys|sessions|use))$/.exec(path)?.[1];
+    return route.fulfill({ json: replies[of ?? path] });
   });
 }
 
@@ -346,6 +349,13 @@ const summary: UsageSummary = {
   end_users: payloads.map((name) => ({ name, key: name, ...sum })),
 };
 
+const accountUse: AccountUse = {
+  today: sum,
+  month: sum,
+  models: payloads.map((model) => ({ model, today: sum, days30: sum })),
+  end_users: payloads.map((name) => ({ name, key: name, limit_day: 1, ...sum })),
+};
+
 const requestLog: LogPage = {
   rows: payloads.map((payload, index) => ({
     time,
@@ -358,6 +368,8 @@ const requestLog: LogPage = {
     asked_model: payload,
     tags: payload,
     cost_center: payload,
+    address: payload,
+    priority: payload,
     node: payload,
     status: 500,
     reason: payload,
@@ -524,7 +536,7 @@ const accountOf = (email: string, id: number) => ({
   plan: "free",
   credit: 0,
   operator: true,
-  team: true,
+  team: false,
   disabled: false,
   created_at: time,
 });
@@ -547,6 +559,8 @@ const operatorAccount: OperatorAccount = {
   mail_address: payloads[0]!,
   providers: [...payloads],
   numbers,
+  cost_center: payloads.join(" "),
+  teams: payloads.map((name, id) => ({ id, name, role: name })),
 };
 
 const nodes: OperatorNodes["nodes"] = payloads.map((payload) => ({
@@ -592,7 +606,7 @@ const operatorModels: OperatorModels = {
 };
 
 const one = [1];
-const figures: ActivityPage["all"]["steps"] = {
+const figures: ActivityFigures = {
   requests: one,
   answered: one,
   refused: one,
@@ -606,23 +620,23 @@ const figures: ActivityPage["all"]["steps"] = {
   first_token_p50_ms: one,
   first_token_p95_ms: one,
 };
-const series = (label: string): ActivityPage["all"] => ({ label, steps: figures, total: figures });
-const activity: ActivityPage = {
+const overTime: OverTime = {
   from: time,
+  until: "2026-11-11T00:00:00.000Z",
+  range: "30d",
   step_ms: 3_600_000,
-  all: series("all"),
-  series: payloads.slice(0, 6).map(series),
-  refusals_today: payloads.map((reason) => ({ reason, status: 400, requests: 1 })),
-  is_complete: true,
-  top_accounts: payloads.map((email, id) => ({
-    id,
-    email,
-    requests: 1,
-    input: 1,
-    output: 1,
-    billed_tokens: 1,
-    cost_usd: 1,
-  })),
+  total: sum,
+  before: sum,
+  parts: payloads.map((label) => ({ name: label, label, ...sum })),
+  series: payloads
+    .slice(0, 6)
+    .map((label) => ({ name: label, label, requests: one, input: one, output: one, billed_tokens: one })),
+  course: {
+    steps: figures,
+    total: figures,
+    series: payloads.slice(0, 6).map((label) => ({ label, steps: figures })),
+  },
+  reasons: payloads.map((reason) => ({ reason, status: 400, requests: 1 })),
 };
 
 const totals: OperatorTotals = {

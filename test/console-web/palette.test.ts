@@ -121,9 +121,8 @@ describe.skipIf(withoutBrowser)("Ctrl-K", () => {
     expect(asked.length).toBeLessThan(4); // six keys
     expect(asked.at(-1)).toContain("search=grace%40");
     await page.keyboard.press("Enter");
-    await page.getByRole("dialog").getByText("grace@example.com").first().waitFor();
-    await page.keyboard.press("Escape");
-    await page.waitForURL(/\/operator\/accounts$/);
+    await page.getByRole("heading", { level: 1, name: "grace@example.com" }).waitFor();
+    await page.waitForURL(/\/operator\/accounts\/grace%40example.com$/);
   });
 
   test("begins what its commands say", async () => {

@@ -140,7 +140,9 @@ describe.skipIf(withoutBrowser)("reports in the console", () => {
     const own = await of("/reports?by=account,model");
     expect(own).toContain(ada);
     expect(own).not.toContain(operator);
-    expect(await of(`/reports?by=account,model&account=${operator}`)).toBe(own);
+    const refused = await request.get(`${gateway.url}/console/api/reports?by=account,model&account=${operator}`);
+    expect([refused.status(), await refused.text()]).toEqual([400, expect.stringContaining("neither your account")]);
+    expect(await of(`/reports?by=account,model&account=${ada}`)).toBe(own);
     expect(await of(`/reports.csv?by=account&account=${operator}`)).not.toContain(operator);
     expect(await of(`/statement?month=${month}&form=csv&account=${operator}`)).not.toContain(operator);
     for (const wrong of ["month=2026-13", "by=secret", "time_zone=Mars", "from=2026-01-02&to=2026-01-01", "more=1"]) {

@@ -77,7 +77,7 @@ describe("texts", () => {
 
 /** Attributes that people see or hear. Components of ours have others; what is none is `class`, `kind` or an address. */
 const codeAttributes =
-  /^(?:class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|preserveAspectRatio|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
+  /^(?:class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|preserveAspectRatio|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|text-anchor|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
 
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>
@@ -139,11 +139,7 @@ function textsIn(file: string, source: string): string[] {
 const unconverted = new Set<string>([
   "pages/batches.tsx",
   "pages/named-keys.tsx",
-  "pages/operator/account-sheet.tsx",
-  "pages/operator/activity.tsx",
   "pages/operator/batches.tsx",
-  "pages/operator/log.tsx",
-  "pages/overview.tsx",
   "pages/playground/chat-completions.ts",
   "pages/playground/composer.tsx",
   "pages/playground/conversation-list.tsx",
@@ -158,14 +154,8 @@ const unconverted = new Set<string>([
   "pages/playground/turn-view.tsx",
   "pages/reports.tsx",
   "pages/team.tsx",
-  "pages/usage.tsx",
   "palette/chapters.ts",
-  "parts/chart-frame.tsx",
   "parts/markdown.tsx",
   "parts/model-table.tsx",
-  "parts/pager.tsx",
   "parts/table.tsx",
-  "parts/time-chart.tsx",
-  "parts/usage-chart.tsx",
-  "parts/usage-table.tsx",
 ]);

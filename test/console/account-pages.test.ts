@@ -28,8 +28,8 @@ test("the overview has the numbers, what was spent, and the last requests", asyn
         asked.push(call);
         return Promise.resolve({ rows: [], next: null });
       },
-      history: () => Promise.resolve([]),
-      topAccounts: () => Promise.reject(new Error("not asked")),
+      overTime: () => Promise.reject(new Error("not asked")),
+      report: () => Promise.reject(new Error("not asked")),
       accounts: () => Promise.reject(new Error("not asked")),
       summary: (...call) => {
         asked.push(call);
@@ -85,8 +85,8 @@ test("filters and places reach the index as they were meant, and pages are bound
         return Promise.resolve({ rows: [row], next: before === null ? { at: 5, sequence: 6 } : null });
       },
       summary: () => Promise.reject(new Error("not asked")),
-      history: () => Promise.resolve([]),
-      topAccounts: () => Promise.reject(new Error("not asked")),
+      overTime: () => Promise.reject(new Error("not asked")),
+      report: () => Promise.reject(new Error("not asked")),
       accounts: () => Promise.reject(new Error("not asked")),
     },
   });

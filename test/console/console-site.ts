@@ -46,7 +46,7 @@ const noFigures = {
   firstTokenP50: [],
   firstTokenP95: [],
 };
-const noActivity: Activity = { from: 0, all: { steps: noFigures, total: noFigures }, series: [] };
+const noActivity: Activity = { all: { steps: noFigures, total: noFigures }, series: [] };
 
 const none = { interactive: 0, standard: 0, bulk: 0 };
 const noLine: OperatorLine = {
@@ -100,8 +100,8 @@ export class ConsoleSite {
     const usage: UsageQueries = {
       page: () => Promise.resolve({ rows: [], next: null }),
       summary: () => Promise.resolve(noUsage),
-      history: () => Promise.resolve([]),
-      topAccounts: () => Promise.resolve([]),
+      overTime: () => Promise.resolve({ steps: [], onlyDays: false }),
+      report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
       accounts: ({ text, page, pageRows }) => accountsPage(office, text, page, pageRows),
     };
     const log: Log = (_level, message, detail) => void this.logged.push(`${message} ${JSON.stringify(detail)}`);
@@ -114,11 +114,12 @@ export class ConsoleSite {
         office: office.units,
         passwords: office.passwords,
         consoleUrl: baseUrl,
+        usage,
         requestLog: {
           page: () => Promise.reject(new Error("the console asks its own")),
-          report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
           credits: () => Promise.resolve([]),
           nearLimit: () => Promise.resolve([]),
+          lastAddresses: () => Promise.resolve(new Map()),
           erase: async () => {},
         },
         simulate: () => Promise.reject(new Error("the console asks nothing of it")),
@@ -130,16 +131,15 @@ export class ConsoleSite {
       },
       usage,
       activity: {
-        began: () => Promise.resolve(0),
         read: () => Promise.resolve(noActivity),
         totals: () => Promise.resolve([]),
         reasons: () => Promise.resolve([]),
       },
       requestLog: {
         page: () => Promise.resolve({ rows: [], next: null, searchedTo: null, gone: 0 }),
-        report: () => Promise.resolve({ rows: [], cutsFoldedDay: false }),
         credits: () => Promise.resolve([]),
         nearLimit: () => Promise.resolve([]),
+        lastAddresses: () => Promise.resolve(new Map()),
       },
       conversations: null,
       reserved: office.ledger,

@@ -216,19 +216,13 @@ test("a disk that cannot be read is told as such", async () => {
     usage: {
       page: () => Promise.reject(new StoreUnavailable("no disk")),
       summary: () => Promise.reject(new StoreUnavailable("no disk")),
-      history: () => Promise.resolve([]),
-      topAccounts: () => Promise.reject(new StoreUnavailable("no disk")),
+      overTime: () => Promise.reject(new StoreUnavailable("no disk")),
+      report: () => Promise.reject(new StoreUnavailable("no disk")),
       accounts: () => Promise.reject(new StoreUnavailable("no disk")),
     },
   });
   const browser = await failing.signedIn("a@x", { operator: true });
-  for (const each of [
-    "/overview",
-    "/usage",
-    "/usage/summary",
-    "/operator/activity?range=1h&by=model",
-    "/operator/accounts",
-  ]) {
+  for (const each of ["/overview", "/usage", "/usage/summary", "/over-time?range=1h&by=model", "/operator/accounts"]) {
     const { status, body } = await browser.get(each);
     expect([each, status, body.error.code]).toEqual([each, 503, "unavailable"]);
   }
@@ -362,6 +356,8 @@ describe("the request log", () => {
     askedModel: null,
     tags: null,
     costCenter: null,
+    address: "192.0.2.7",
+    priority: null,
     status: 429,
     reason: "quota_exceeded",
     input: 1,
@@ -391,9 +387,9 @@ describe("the request log", () => {
         asked.push(filter);
         return { rows, next: { served: 7, failed: 3 }, searchedTo: null, gone: 5 };
       },
-      report: () => Promise.reject(new Error("the page asks for no report")),
       credits: () => Promise.reject(new Error("the page asks for no credit")),
       nearLimit: () => Promise.resolve([]),
+      lastAddresses: () => Promise.resolve(new Map()),
     };
     const site = new ConsoleSite({ requestLog });
     return [site, await site.signedIn("operator@x", { operator: true }), await site.signedIn("customer@x")];

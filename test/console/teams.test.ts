@@ -2,14 +2,15 @@
 // is theirs, and nobody does what only admins may.
 import { describe, expect, test } from "bun:test";
 import { Teams } from "../../src/account/people/teams.ts";
+import type { UsageQueries } from "../../src/account/usage-queries.ts";
 import type { Reply } from "./console-site.ts";
 import { type ConsoleBrowser, ConsoleSite } from "./console-site.ts";
 
 const told = ({ status, body }: Reply) => [status, body.error?.code];
 const tokenOf = ({ body }: Reply): string => body.path.split("#")[1];
 
-async function open() {
-  const site = new ConsoleSite();
+async function open(options: ConstructorParameters<typeof ConsoleSite>[0] = {}) {
+  const site = new ConsoleSite(options);
   const admin = await site.signedIn("admin@x");
   const other = await site.signedIn("other@x");
   const id = await site.office.units.change(async ({ accounts, teams }) => {
@@ -60,6 +61,47 @@ describe("a team", () => {
       "invitation.create",
       id,
     ]);
+  });
+
+  test("has reports, statements and charts for its admins, and nobody else's for them", async () => {
+    const asked: (number | null)[] = [];
+    const usage: UsageQueries = {
+      ...new ConsoleSite().parts.usage,
+      report: async ({ account }) => (asked.push(account), { rows: [], cutsFoldedDay: false }),
+      overTime: async ({ account }) => (asked.push(account), { steps: [], onlyDays: false }),
+    };
+    const { admin, other, id, site } = await open({ usage });
+    const head = await site.signedIn("head@x", { operator: true });
+    await site.office.units.change(async ({ teams }) => new Teams(teams).add(id, other.account.id, { role: "member" }));
+    const paths = [
+      "/reports?by=model",
+      "/reports.csv?by=model",
+      "/statement?month=2026-10&form=csv",
+      "/over-time?by=model",
+    ];
+    const ask = async (who: ConsoleBrowser, account: string) => {
+      asked.length = 0;
+      const replies: number[] = [];
+      for (const path of paths) replies.push((await who.get(`${path}&account=${account}`)).status);
+      return [new Set(replies), new Set(asked)];
+    };
+    const [done, refused] = [new Set([200]), new Set([400])];
+    expect(await ask(admin, "lab")).toEqual([done, new Set([id])]);
+    expect(await ask(admin, "LAB")).toEqual([done, new Set([id])]);
+    expect(await ask(admin, "")).toEqual([done, new Set([admin.account.id])]);
+    expect(await ask(head, "lab")).toEqual([done, new Set([id])]);
+    for (const [who, account] of [
+      [other, "lab"], // a member
+      [admin, "other@x"], // the account of a member
+      [admin, "nobody"],
+      [other, "admin@x"],
+      [admin, "*"],
+    ] as const)
+      expect([account, await ask(who, account)]).toEqual([account, [refused, new Set()]]);
+    await site.office.units.change(async ({ teams }) =>
+      new Teams(teams).update(id, admin.account.id, { role: "member" }),
+    );
+    expect(await ask(admin, "lab")).toEqual([refused, new Set()]);
   });
 
   test("shows its open invitations to its admins, who take them back", async () => {

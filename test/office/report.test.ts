@@ -27,11 +27,10 @@ async function asked(input: object, cutsFoldedDay = false) {
   const site = new ConsoleSite();
   await site.office.accounts.create({ email: "ada@x" });
   const asks: ReportAsked[] = [];
-  const requestLog = {
-    ...site.parts.work.requestLog,
+  const usage = {
     report: async (ask: ReportAsked) => (asks.push(ask), { rows: [row], cutsFoldedDay }),
   };
-  const work = { ...site.parts.work, requestLog };
+  const work = { ...site.parts.work, usage };
   expect(problemWith(report, input)).toBeNull();
   const rows = await report.run(work, { actor: { kind: "shell", user: "ada" }, input, progress: () => {} });
   return {

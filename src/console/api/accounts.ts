@@ -3,8 +3,10 @@ import { type Static, Type } from "@sinclair/typebox";
 import { accountSorts, accountStates } from "../../core/account-columns.ts";
 import { creditGrantMaxTokens, emailMaxLength, linkMaxMs } from "../../core/limits.ts";
 import { hourMs } from "../../core/units.ts";
+import { KeyLimits, KeyName } from "./keys.ts";
 import { AccountNumbers } from "./live.ts";
 import { closed, count, email, newPassword, nullable, oneOf, planId, time, tokens, wholeText } from "./shapes.ts";
+import { UsageSum, UsageSummary } from "./usage.ts";
 
 export const AccountsFilter = Type.Object(
   {
@@ -75,6 +77,9 @@ export const OperatorAccount = Type.Object({
   /** Issuers of the identity providers that the account is connected with. */
   providers: Type.Array(Type.String()),
   numbers: AccountNumbers,
+  cost_center: nullable(Type.String()),
+  /** Whose member it is. */
+  teams: Type.Array(Type.Object({ id: count(), name: Type.String(), role: Type.String() })),
 });
 export type OperatorAccount = Static<typeof OperatorAccount>;
 
@@ -88,6 +93,44 @@ export const NewConsoleAccount = Type.Object(
     ),
     operator: Type.Optional(Type.Boolean({ description: "true or false" })),
   },
+  closed,
+);
+
+/** An e-mail address, or the name of a team. */
+export const NamedAccount = Type.Object({ name: Type.String({ maxLength: emailMaxLength }) }, closed);
+
+/** Its use of today, the month and 30 days (UTC), by model; and its end users of those days, as on the usage page. */
+export const AccountUse = Type.Object({
+  today: UsageSum,
+  month: UsageSum,
+  models: Type.Array(Type.Object({ model: Type.String(), today: UsageSum, days30: UsageSum })),
+  end_users: Type.Array(
+    Type.Intersect([
+      UsageSummary.properties.end_users.items,
+      /** What its key gives each of them a day. */
+      Type.Object({ limit_day: nullable(tokens()) }),
+    ]),
+  ),
+});
+export type AccountUse = Static<typeof AccountUse>;
+
+const key = Type.Integer({ minimum: 1, description: "the number of a key" });
+export const NamedKey = Type.Object({ key }, closed);
+export const RenamedKey = Type.Object({ key, ...KeyName.properties }, closed);
+export const LimitedKey = Type.Object({ key, ...KeyLimits.properties }, closed);
+
+/** Null: none, or for a key that of the account. */
+export const CostCenter = Type.Object(
+  {
+    cost_center: nullable(Type.String({ maxLength: 100, description: "a text of at most 100 characters" })),
+    key: Type.Optional(key),
+  },
+  closed,
+);
+
+/** Absent: all browsers, and machines. */
+export const SignedOut = Type.Object(
+  { session: Type.Optional(Type.Integer({ minimum: 1, description: "the number of a session" })) },
   closed,
 );
 

@@ -41,6 +41,8 @@ export const AccountKey = Type.Object({
   created_at: time(),
   /** Accurate to a few seconds; null: never. */
   last_used_at: nullable(time()),
+  /** From where, as far as the request log keeps it; only in lists. */
+  last_address: Type.Optional(nullable(Type.String())),
   expires_at: nullable(time()),
   expired: Type.Boolean(),
   limit_day: nullable(tokens()),

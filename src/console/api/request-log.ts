@@ -6,7 +6,7 @@ const filterText = () => Type.Optional(Type.String({ maxLength: 300 }));
 const logPlace = () => Type.Optional(Type.String({ pattern: "^[0-9]{1,16}-[0-9]{1,16}$", description: "a place" }));
 
 /** A row must match all of it. All values are text, as in any address. */
-export const LogQuery = Type.Object(
+export const LogFilter = Type.Object(
   {
     /** An e-mail address, or "nobody" for requests without a known key. */
     account: filterText(),
@@ -17,8 +17,11 @@ export const LogQuery = Type.Object(
     endpoint: filterText(),
     /** "429", "4xx". */
     status: filterText(),
-    /** One of the reasons, "served" (no reason) or "failed" (any reason). */
+    /** One of the reasons, "served" (no reason), "failed" (any), "refused" (of a 4xx) or "broken" (of a 5xx). */
     reason: filterText(),
+    /** The client's. */
+    address: filterText(),
+    priority: filterText(),
     from: filterText(),
     to: filterText(),
     wait_min_ms: filterText(),
@@ -28,6 +31,14 @@ export const LogQuery = Type.Object(
     billed_min: filterText(),
     /** The beginning of a request id. */
     request_id: filterText(),
+  },
+  closed,
+);
+export type LogFilter = Static<typeof LogFilter>;
+
+export const LogQuery = Type.Object(
+  {
+    ...LogFilter.properties,
     after: logPlace(),
     /** At most 100; 50 if absent. */
     limit: Type.Optional(wholeText()),
@@ -53,6 +64,10 @@ export const RequestRow = Type.Object({
   tags: nullable(Type.String()),
   cost_center: nullable(Type.String()),
   node: nullable(Type.String()),
+  /** The client's; null: unknown, or not kept anymore. */
+  address: nullable(Type.String()),
+  /** Its class in line. */
+  priority: Type.String(),
   /** The status that was sent: a reply that failed midway has 200 and a reason. */
   status: count(),
   /** Null: it was served. `why` is the same in plain words. */

@@ -12,13 +12,13 @@
 import type { Static, TSchema } from "@sinclair/typebox";
 import * as account from "./account.ts";
 import * as accounts from "./accounts.ts";
-import * as activity from "./activity.ts";
 import * as batches from "./batches.ts";
 import * as conversations from "./conversations.ts";
 import * as keys from "./keys.ts";
 import * as mail from "./mail.ts";
 import * as line from "./line.ts";
 import * as nodes from "./nodes.ts";
+import * as overTime from "./over-time.ts";
 import * as overview from "./overview.ts";
 import * as plan from "./plan.ts";
 import * as reports from "./reports.ts";
@@ -121,11 +121,13 @@ export const routes = {
 
   "GET /usage": { access: "account", query: usage.UsageQuery, reply: usage.UsagePage },
   "GET /usage/summary": { access: "account", reply: usage.UsageSummary },
+  // of the own account; of any or all for operators, and of a team for its admins
+  "GET /over-time": { access: "account", query: overTime.OverTimeQuery, reply: overTime.OverTime },
   // text/csv, streamed
   "GET /usage.csv": { access: "account", query: usage.UsageFilter, reply: null },
   "GET /refusals": { access: "account", query: requestLog.RefusalsQuery, reply: requestLog.RefusalsPage },
 
-  // of all accounts for operators, of the own one for everybody else; 400 too many rows
+  // of all accounts for operators, of the own one or a team of theirs for everybody else; 400 too many rows
   "GET /reports": { access: "account", query: reports.ReportQuery, reply: reports.ReportRows },
   // text/csv
   "GET /reports.csv": { access: "account", query: reports.ReportQuery, reply: null },
@@ -167,6 +169,7 @@ export const routes = {
   // text/csv, streamed
   "GET /operator/accounts.csv": { access: "operator", query: accounts.AccountsFilter, reply: null },
   "POST /operator/accounts": { access: "operator", body: accounts.NewConsoleAccount, reply: signIn.CreatedAccount },
+  "GET /operator/account": { access: "operator", query: accounts.NamedAccount, reply: accounts.OperatorAccount },
   "GET /operator/accounts/:id": { access: "operator", reply: accounts.OperatorAccount },
   "POST /operator/accounts/:id/plan": {
     access: "operator",
@@ -198,7 +201,21 @@ export const routes = {
   },
   // shows the link this once, like the one of an invitation
   "POST /operator/accounts/:id/password-link": { access: "operator", reply: accounts.NewLink },
-  "GET /operator/accounts/:id/usage": { access: "operator", query: usage.UsageQuery, reply: usage.UsagePage },
+  "GET /operator/accounts/:id/use": { access: "operator", reply: accounts.AccountUse },
+  "GET /operator/accounts/:id/keys": { access: "operator", reply: keys.AccountKeys },
+  // these two show the key this once
+  "POST /operator/accounts/:id/keys": { access: "operator", body: keys.NewAccountKey, reply: keys.CreatedAccountKey },
+  "POST /operator/accounts/:id/keys/rotate": { access: "operator", reply: keys.NewKey },
+  "POST /operator/accounts/:id/keys/name": { access: "operator", body: accounts.RenamedKey, reply: keys.AccountKey },
+  "POST /operator/accounts/:id/keys/limits": { access: "operator", body: accounts.LimitedKey, reply: keys.AccountKey },
+  "POST /operator/accounts/:id/keys/revoke": { access: "operator", body: accounts.NamedKey, reply: shapes.Done },
+  "POST /operator/accounts/:id/cost-center": {
+    access: "operator",
+    body: accounts.CostCenter,
+    reply: accounts.OperatorAccount,
+  },
+  "GET /operator/accounts/:id/sessions": { access: "operator", reply: account.BrowserSessions },
+  "POST /operator/accounts/:id/sessions/end": { access: "operator", body: accounts.SignedOut, reply: shapes.Done },
   "GET /operator/invitations": { access: "operator", reply: accounts.Invitations },
   "POST /operator/invitations": { access: "operator", body: accounts.NewInvitation, reply: accounts.NewLink },
   "POST /operator/invitations/:id/withdraw": { access: "operator", reply: accounts.Invitations },
@@ -219,8 +236,10 @@ export const routes = {
   "POST /operator/batches/cancel": { access: "operator", body: batches.NamedBatch, reply: batches.OperatorBatches },
   "GET /operator/models": { access: "operator", reply: nodes.OperatorModels },
   "GET /operator/totals": { access: "operator", reply: server.OperatorTotals },
-  "GET /operator/activity": { access: "operator", query: activity.ActivityQuery, reply: activity.ActivityPage },
   "GET /operator/log": { access: "operator", query: requestLog.LogQuery, reply: requestLog.LogPage },
+  // all that match, streamed
+  "GET /operator/log.csv": { access: "operator", query: requestLog.LogFilter, reply: null },
+  "GET /operator/log.json": { access: "operator", query: requestLog.LogFilter, reply: null },
   "GET /operator/audit": { access: "operator", query: server.AuditQuery, reply: server.AuditPage },
   "GET /operator/server": { access: "operator", reply: server.OperatorServer },
   // `reload` of the reply says how it went

@@ -1,7 +1,7 @@
 // The signed-in account's security and data: its password, its browser sessions, its export and its deletion.
 import { exportReply } from "../account-data.ts";
 import { audit } from "../audit-entry.ts";
-import { timeOf } from "../numbers.ts";
+import { sessionView } from "../../office/verbs/accounts.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { knownBrowserCookie, knownBrowserText } from "../signed-in.ts";
 import { withoutPasswords } from "./entering.ts";
@@ -26,16 +26,7 @@ export function accountRoutes(parts: ConsoleParts): Route[] {
 
     route("GET /sessions", async ({ visitor: { account, session } }) => {
       const open = await office.read(({ sessions }) => sessions.list(account.id));
-      return {
-        sessions: open.map(({ id, createdAt, usedAt, address, browser }) => ({
-          id,
-          created_at: timeOf(createdAt),
-          last_used_at: timeOf(usedAt),
-          address,
-          browser,
-          current: id === session.id,
-        })),
-      };
+      return { sessions: open.map((each) => ({ ...sessionView(each), current: each.id === session.id })) };
     }),
 
     route("POST /sessions/end-others", async ({ visitor: { account, session } }) => {

@@ -5,7 +5,8 @@ import { apiKeyPrefix } from "../../account/people/keys.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import type { Verb } from "../../office/verb.ts";
 import { create, limit, list, rename, revoke, rotate } from "../../office/verbs/keys.ts";
-import type { AccountKey } from "../api/keys.ts";
+import type { AccountId } from "../../core/types.ts";
+import type { AccountKey, AccountKeys } from "../api/keys.ts";
 import { ask } from "../ask.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -29,9 +30,7 @@ export function keyRoutes(parts: ConsoleParts): Route[] {
       return { api_key, created_at };
     }),
 
-    route("GET /keys", async (call) => {
-      return { keys: (await asked(call, list, {})).map(keyOf), prefix: apiKeyPrefix };
-    }),
+    route("GET /keys", async (call) => listedKeys(parts, call.visitor.account.id, await asked(call, list, {}))),
 
     route("POST /keys", (call) =>
       orRefused(async () => {
@@ -55,6 +54,20 @@ export function keyRoutes(parts: ConsoleParts): Route[] {
       }),
     ),
   ];
+}
+
+/** With the addresses that they were used from last. */
+export async function listedKeys(
+  { requestLog }: Pick<ConsoleParts, "requestLog">,
+  account: AccountId,
+  keys: readonly KeyView[],
+): Promise<AccountKeys> {
+  const ids = keys.map(({ id }) => id);
+  const addresses = await requestLog.lastAddresses(account, ids).catch(() => new Map<number, string>());
+  return {
+    keys: keys.map((key) => ({ ...keyOf(key), last_address: addresses.get(key.id) ?? null })),
+    prefix: apiKeyPrefix,
+  };
 }
 
 export const keyOf = ({ models, addresses, ...key }: KeyView): AccountKey => ({

@@ -1,34 +1,63 @@
 // The request log: all requests for operators, and its own refused or failed requests for each account.
 import { namesOf } from "../../account/people/account-names.ts";
 import { defaultKeyName, keyNumberOf } from "../../account/people/key-names.ts";
-import { logFilterOf, logPlaceOf, requestRowsOf } from "../../account/request-row.ts";
+import {
+  logFilterOf,
+  logPlaceOf,
+  type RequestRow,
+  type RequestRows,
+  requestRowsOf,
+} from "../../account/request-row.ts";
 import { distinctModels } from "../../core/catalog.ts";
-import { anyRequest, type LogPage as StoredPage } from "../../core/request-log.ts";
+import { csvLine } from "../../core/csv.ts";
+import {
+  anyRequest,
+  type LogFilter as Filter,
+  type LogPage as StoredPage,
+  type LogPlace,
+} from "../../core/request-log.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { refusals } from "../../core/refusals.ts";
+import type { LogFilter } from "../api/request-log.ts";
+import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
+import { csvReply, fileReply } from "../reply.ts";
 import { limitOf } from "./paging.ts";
 import { fail, type Failure, isFailure, type Route, route, sentence } from "./route.ts";
 
 const nobody = "nobody";
 
-type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes">;
+type Parts = Pick<ConsoleParts, "requestLog" | "office" | "catalog" | "nodes" | "clock">;
+
+const exportPageRows = 1_000;
+
+/** As `tollgate requests --json` names them. */
+const columns = [
+  ...(["time", "request_id", "account", "key", "address", "endpoint", "model", "asked_model", "node"] as const),
+  ...(["priority", "status", "reason", "cause", "wait_ms", "sent_ms", "first_token_ms", "duration_ms"] as const),
+  ...([
+    "input",
+    "cached_input",
+    "output",
+    "reasoning",
+    "billed_tokens",
+    "cost_usd",
+    "tags",
+    "cost_center",
+    "more",
+  ] as const),
+];
 
 export function logRoutes(parts: Parts): Route[] {
   const { requestLog, office, catalog, nodes } = parts;
-  const rowsOf = async (page: StoredPage) => {
-    const named = page.rows.map(({ account }) => account);
-    return requestRowsOf(page, await namesOf(office, named));
-  };
+  const rowsOf = (page: StoredPage) => namedRows(office, page);
 
   return [
     route("GET /operator/log", async ({ query }) => {
-      const { account, key, after, limit, ...words } = query;
-      const filter = logFilterOf(words);
-      if (typeof filter === "string") return fail("invalid_request", sentence({ message: filter }));
-      const asker = await askerOf(account?.trim() ?? "", key?.trim() ?? "");
-      if (isFailure(asker)) return asker;
-      const page = await requestLog.page({ ...filter, ...asker }, logPlaceOf(after), limitOf(limit));
+      const { after, limit, ...words } = query;
+      const filter = await filterOf(words);
+      if (isFailure(filter)) return filter;
+      const page = await requestLog.page(filter, logPlaceOf(after), limitOf(limit));
       return {
         ...(await rowsOf(page)),
         models: distinctModels(catalog).map(({ id }) => id),
@@ -37,10 +66,11 @@ export function logRoutes(parts: Parts): Route[] {
       };
     }),
 
+    ...exportRoutes(parts, filterOf),
+
     route("GET /refusals", async ({ visitor, query }) => {
       const filter = { ...anyRequest, account: visitor.account.id, reason: "failed" };
-      const page = await requestLog.page(filter, logPlaceOf(query.after), limitOf(query.limit));
-      const { rows, next } = await rowsOf(page);
+      const { rows, next } = await rowsOf(await requestLog.page(filter, logPlaceOf(query.after), limitOf(query.limit)));
       return {
         rows: rows.map(({ time, request_id, endpoint, model, key, status, reason, why, more }) => ({
           time,
@@ -57,6 +87,13 @@ export function logRoutes(parts: Parts): Route[] {
       };
     }),
   ];
+
+  async function filterOf({ account, key, ...words }: LogFilter): Promise<Filter | Failure> {
+    const filter = logFilterOf(words);
+    if (typeof filter === "string") return fail("invalid_request", sentence({ message: filter }));
+    const asker = await askerOf(account?.trim() ?? "", key?.trim() ?? "");
+    return isFailure(asker) ? asker : { ...filter, ...asker };
+  }
 
   /** The account and key to filter by; the name of a key needs an account. */
   async function askerOf(
@@ -79,5 +116,58 @@ export function logRoutes(parts: Parts): Route[] {
     return named === undefined
       ? fail("not_found", `${account.email} has no key ${key}.`)
       : { account: account.id, key: named };
+  }
+}
+
+async function namedRows(office: Parts["office"], page: StoredPage): Promise<RequestRows> {
+  const named = page.rows.map(({ account }) => account);
+  return requestRowsOf(page, await namesOf(office, named));
+}
+
+function exportRoutes(
+  { requestLog, office, clock }: Parts,
+  filterOf: (query: LogFilter) => Promise<Filter | Failure>,
+): Route[] {
+  return [
+    route("GET /operator/log.csv", ({ query }) =>
+      exported(query, "csv", csvLine(columns), (row) => csvLine(columns.map((column) => row[column]))),
+    ),
+
+    route("GET /operator/log.json", ({ query }) =>
+      exported(query, "json", "[", (row, isFirst) => `${isFirst ? "" : ","}\n${JSON.stringify(row)}`, "\n]\n"),
+    ),
+  ];
+
+  /** Reads page by page as the browser takes it, so that millions of rows need no memory. */
+  async function exported(
+    query: LogFilter,
+    form: "csv" | "json",
+    head: string,
+    textOf: (row: RequestRow, isFirst: boolean) => string,
+    end = "",
+  ): Promise<Response | Failure> {
+    const filter = await filterOf(query);
+    if (isFailure(filter)) return filter;
+    const encoder = new TextEncoder();
+    let place: LogPlace | null = null;
+    let isFirst = true;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(encoder.encode(head)),
+      async pull(controller) {
+        // A search that gives up after a while goes on with the next page.
+        for (let taken = false; !taken;) {
+          const page = await requestLog.page(filter, place, exportPageRows);
+          const { rows } = await namedRows(office, page);
+          const text = rows.map((row, at) => textOf(row, isFirst && at === 0)).join("");
+          if (rows.length > 0) isFirst = false;
+          taken = rows.length > 0 || page.next === null;
+          if (taken) controller.enqueue(encoder.encode(page.next === null ? text + end : text));
+          if (page.next === null) controller.close();
+          place = page.next;
+        }
+      },
+    });
+    const name = `requests-${timeOf(clock.wall()).slice(0, 10)}`;
+    return form === "csv" ? csvReply(body, name) : fileReply(body, `${name}.json`, "application/json");
   }
 }

@@ -1,5 +1,6 @@
 // Accounts as operators see and change them.
 import { isErased } from "../../account/people/accounts.ts";
+import { Teams } from "../../account/people/teams.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { dayName, dayOf } from "../../account/money/quota.ts";
 import type { AccountLine, AccountsAsked } from "../../account/accounts-page.ts";
@@ -10,6 +11,7 @@ import type { Verb } from "../../office/verb.ts";
 import {
   address,
   changePassword,
+  costCenter,
   create,
   credit,
   disable,
@@ -17,7 +19,11 @@ import {
   erase,
   exportAccount,
   plan,
+  sessions,
+  show as showAccount,
+  signOut,
 } from "../../office/verbs/accounts.ts";
+import * as keys from "../../office/verbs/keys.ts";
 import { exportReply } from "../account-data.ts";
 import { csvReply } from "../reply.ts";
 import { AccountRow, type AccountsFilter, type OperatorAccount } from "../api/accounts.ts";
@@ -26,9 +32,10 @@ import type { Live } from "../live.ts";
 import { numbersOf, timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
 import { withoutPasswords } from "./entering.ts";
+import { keyOf, listedKeys, orRefused } from "./key-routes.ts";
 import { limitOf } from "./paging.ts";
 import { type Call, type CallOf, done, fail, type Failure, isFailure, type Route, route } from "./route.ts";
-import { usagePage } from "./usage-routes.ts";
+import { accountUse } from "./usage-routes.ts";
 
 const exportPageRows = 10_000;
 
@@ -41,16 +48,13 @@ export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] 
     const record = await recordOf(id);
     return record === null ? noAccount : operatorAccount(parts, live, record);
   };
-  const changed = async <Input>(
-    call: OperatorCall,
-    verb: Verb<Input & Readonly<{ email: string }>>,
-    input: Input,
-  ): Promise<OperatorAccount | Failure> => {
+  const asked: AskedOf = async (call, verb, input, reply) => {
     const record = await recordOf(call.id);
     if (record === null) return noAccount;
-    await ask(parts, "operator", call, verb, { ...input, email: record.email });
-    return show(call.id);
+    return reply(await ask(parts, "operator", call, verb, { ...input, email: record.email }));
   };
+  const changed = <Input>(call: OperatorCall, verb: AccountVerb<Input, unknown>, input: Input) =>
+    asked(call, verb, input, () => show(call.id));
 
   return [
     route("GET /operator/accounts", async ({ query: { page = "1", limit, ...filter } }) => {
@@ -66,7 +70,14 @@ export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] 
 
     route("POST /operator/accounts", (call) => ask(parts, "operator", call, create, call.body)),
 
+    route("GET /operator/account", async ({ query }) => {
+      const record = await office.read(({ accounts }) => accounts.recordOf(query.name));
+      return record === null ? noAccount : operatorAccount(parts, live, record);
+    }),
+
     route("GET /operator/accounts/:id", ({ id }) => show(id)),
+
+    ...sheetRoutes(parts, asked),
 
     route("POST /operator/accounts/:id/plan", (call) => changed(call, plan, call.body)),
 
@@ -97,9 +108,63 @@ export function operatorAccountRoutes(parts: ConsoleParts, live: Live): Route[] 
       return (await deletionRefused(parts, call, record)) ?? changed(call, erase, {});
     }),
 
-    route("GET /operator/accounts/:id/usage", async ({ id, query }) =>
-      (await recordOf(id)) === null ? noAccount : usagePage(parts, id, query),
+    route("POST /operator/accounts/:id/cost-center", (call) => changed(call, costCenter, call.body)),
+  ];
+}
+
+type AccountVerb<Input, Result> = Verb<Input & Readonly<{ email: string }>, Result>;
+
+/** What a verb says of the account that the address names. */
+type AskedOf = <Input, Result, Reply>(
+  call: OperatorCall,
+  verb: AccountVerb<Input, Result>,
+  input: Input,
+  reply: (result: Result) => Reply | Promise<Reply>,
+) => Promise<Reply | Failure>;
+
+/** The account's use, keys and sessions. */
+function sheetRoutes(parts: ConsoleParts, asked: AskedOf): Route[] {
+  return [
+    route("GET /operator/accounts/:id/use", (call) => asked(call, showAccount, {}, ({ id }) => accountUse(parts, id))),
+
+    route("GET /operator/accounts/:id/keys", (call) =>
+      asked(call, keys.list, {}, (views) => listedKeys(parts, call.id, views)),
     ),
+
+    route("POST /operator/accounts/:id/keys", (call) =>
+      orRefused(() => asked(call, keys.create, call.body, ({ api_key, ...key }) => ({ ...keyOf(key), api_key }))),
+    ),
+
+    route("POST /operator/accounts/:id/keys/rotate", (call) => {
+      const created_at = timeOf(parts.clock.wall());
+      return asked(call, keys.rotate, {}, ({ api_key }) => ({ api_key, created_at }));
+    }),
+
+    route("POST /operator/accounts/:id/keys/name", (call) => {
+      const { key: id, name } = call.body;
+      return orRefused(() => asked(call, keys.rename, { id, name }, keyOf));
+    }),
+
+    route("POST /operator/accounts/:id/keys/limits", (call) => {
+      const { key: id, ...wanted } = call.body;
+      return orRefused(() => asked(call, keys.limit, { id, ...wanted }, keyOf));
+    }),
+
+    route("POST /operator/accounts/:id/keys/revoke", (call) =>
+      orRefused(() => asked(call, keys.revoke, { id: call.body.key }, () => done)),
+    ),
+
+    route("GET /operator/accounts/:id/sessions", (call) =>
+      asked(call, sessions, {}, (open) => {
+        const own = call.visitor.session.id;
+        return { sessions: open.map((each) => ({ ...each, current: each.id === own })) };
+      }),
+    ),
+
+    route("POST /operator/accounts/:id/sessions/end", (call) => {
+      const { session } = call.body;
+      return orRefused(() => asked(call, signOut, session === undefined ? {} : { id: session }, () => done));
+    }),
   ];
 }
 
@@ -200,6 +265,10 @@ async function operatorAccount(parts: ConsoleParts, live: Live, record: AccountR
     created_at: timeOf(createdAt),
     key_created_at: timeOf(keyCreatedAt),
     has_password: passwordHash !== null,
+    cost_center: record.costCenter,
+    teams: await parts.office.read(async (unit) =>
+      (await new Teams(unit.teams).of(id)).map(([team, { role }]) => ({ id: team.id, name: team.email, role })),
+    ),
     mail_address: record.mailAddress,
     providers: (await parts.office.read(({ identities }) => identities.of(id))).map(({ issuer }) => issuer),
     numbers: await numbersOf(parts, id, live.requests.openRequestsOf(id)),

@@ -7,7 +7,6 @@ import type { AuditQuery } from "../api/server.ts";
 import type { Live } from "../live.ts";
 import { timeOf } from "../numbers.ts";
 import type { ConsoleParts } from "../parts.ts";
-import { activityRoute } from "./activity-route.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { batchRoutes } from "./batch-routes.ts";
 import { nodeRoutes } from "./node-routes.ts";
@@ -28,7 +27,6 @@ export function operatorRoutes(parts: ConsoleParts, live: Live): Route[] {
     ...nodeRoutes(parts),
     ...batchRoutes(parts),
     ...purchaseRoutes(parts),
-    activityRoute(parts),
   ];
 }
 

@@ -3,7 +3,7 @@ import { AccountError } from "../../account/people/accounts.ts";
 import type { AccountRecord } from "../../account/records.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { problemWith } from "../../office/verb.ts";
-import { type ReportInput, report, reportCsv, reported, type Row } from "../../office/verbs/report.ts";
+import { type ReportInput, report, reportCsv, reported, reportSubject, type Row } from "../../office/verbs/report.ts";
 import { statementCsv, statementHtml, statementOf } from "../../office/verbs/statement.ts";
 import type { ReportQuery } from "../api/reports.ts";
 import type { ConsoleParts } from "../parts.ts";
@@ -16,10 +16,8 @@ const fileRowsMax = 200_000;
 
 export function reportRoutes({ office, work }: Pick<ConsoleParts, "office" | "work">): Route[] {
   /** Null: all accounts. */
-  async function subjectOf({ account }: Visitor, wanted: string | undefined): Promise<AccountRecord | null> {
-    if (!account.operator) return account;
-    return wanted === undefined || wanted === "" ? null : office.read(({ accounts }) => accounts.ofEmail(wanted));
-  }
+  const subjectOf = ({ account }: Visitor, wanted: string | undefined): Promise<AccountRecord | null> =>
+    office.read((unit) => reportSubject(unit, account.operator ? null : account, wanted));
 
   async function rowsOf(visitor: Visitor, { by, account, ...query }: ReportQuery, rowsMax: number) {
     const given = Object.entries(query).filter(([, value]) => value !== "");
@@ -67,7 +65,8 @@ function wrongWith(input: ReportInput): Failure | null {
   return fail("invalid_request", sentence({ message: `${wrong.path.join(".")} ${wrong.problem}` }));
 }
 
-async function explained<Made>(make: () => Promise<Made | Failure>): Promise<Made | Failure> {
+/** With what is wrong in words. */
+export async function explained<Made>(make: () => Promise<Made | Failure>): Promise<Made | Failure> {
   try {
     return await make();
   } catch (thrown) {

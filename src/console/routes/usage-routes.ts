@@ -3,14 +3,17 @@ import { keyNameOf } from "../../account/people/key-names.ts";
 import { costUsd } from "../../account/money/price.ts";
 import { dayName, dayOf } from "../../account/money/quota.ts";
 import {
+  type DayUsage,
   noUsage,
   plus,
   type UsageFilter as Filter,
   type UsagePlace,
   type UsageSum as Sum,
+  type UsageSummary,
 } from "../../account/usage-queries.ts";
 import { dayMs } from "../../core/units.ts";
 import type { AccountId } from "../../core/types.ts";
+import type { AccountUse } from "../api/accounts.ts";
 import { usagePageMax } from "../api/shapes.ts";
 import { UsageFilter, type UsagePage, UsageQuery, type UsageSum } from "../api/usage.ts";
 import { csvHead, csvLineOf } from "../csv.ts";
@@ -51,11 +54,7 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
           name: keyNameOf(id, names.get(id) ?? null),
           ending: endings.get(id) ?? null,
         })),
-        end_users: endUsers.map(({ name, key, ...sum }) => ({
-          name,
-          key: keyNameOf(key, names.get(key) ?? null),
-          ...sumOf(sum),
-        })),
+        end_users: endUsersOf(endUsers, names),
       };
     }),
 
@@ -67,7 +66,38 @@ export function usageRoutes(parts: ConsoleParts): Route[] {
   ];
 }
 
-export async function usagePage(
+const endUsersOf = (endUsers: UsageSummary["endUsers"], names: ReadonlyMap<number, string>) =>
+  endUsers.map(({ name, key, ...sum }) => ({ name, key: keyNameOf(key, names.get(key) ?? null), ...sumOf(sum) }));
+
+/** What operators see of it. */
+export async function accountUse({ usage, office, clock }: ConsoleParts, account: AccountId): Promise<AccountUse> {
+  const today = dayOf(clock.wall());
+  const first = today - (summaryDays - 1);
+  const month = dayOf(Date.parse(`${dayName(today).slice(0, 7)}-01`));
+  const { days, endUsers } = await usage.summary(account, first);
+  // The month's first day is older on the 31st.
+  const ofMonth = month < first ? (await usage.summary(account, month)).days : days;
+  const [named, keys] = await office.read(({ accountKeys }) =>
+    Promise.all([accountKeys.namesOf(account), accountKeys.list(account)]),
+  );
+  const limits = new Map(keys.map((key) => [key.id, key.limit_end_user_day]));
+  const sumSince = (since: number, of: readonly DayUsage[]) =>
+    sumOf(of.filter(({ day }) => day >= since).reduce<Sum>(plus, noUsage));
+  const models = Map.groupBy(days, ({ model }) => model);
+  return {
+    today: sumSince(today, days),
+    month: sumSince(month, ofMonth),
+    models: [...models]
+      .map(([model, of]) => ({ model, today: sumSince(today, of), days30: sumSince(first, of) }))
+      .sort((one, other) => other.days30.billed_tokens - one.days30.billed_tokens),
+    end_users: endUsersOf(endUsers, new Map(named.map(({ id, name }) => [id, name]))).map((each, at) => ({
+      ...each,
+      limit_day: limits.get(endUsers[at]!.key) ?? null,
+    })),
+  };
+}
+
+async function usagePage(
   { usage }: Pick<ConsoleParts, "usage">,
   account: AccountId,
   { after, limit, ...query }: UsageQuery,
@@ -84,7 +114,7 @@ function placeOf(after: string): UsagePlace {
   return { at: Number(at), sequence };
 }
 
-function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilter): Filter | Failure {
+export function filterOf({ model, endpoint, key, end_user, from, to, text }: UsageFilter): Filter | Failure {
   const moments = [from, to].map((time) => (time === undefined || time === "" ? null : Date.parse(time)));
   if (moments.some((moment) => Number.isNaN(moment))) {
     return fail("invalid_request", "from and to must be times such as 2026-03-28 or 2026-03-28T12:00:00Z.");
@@ -117,7 +147,7 @@ function csvOf({ usage }: Pick<ConsoleParts, "usage">, account: AccountId, filte
   });
 }
 
-const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
+export const sumOf = ({ requests, input, cachedInput, output, reasoning, billedTokens }: Sum): UsageSum => ({
   requests,
   input,
   cached_input: cachedInput,

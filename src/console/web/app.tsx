@@ -1,7 +1,7 @@
 // Chooses what to draw: the sign-in page, or the page of the address inside the shell.
 import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import { allOperatorPages, nameOf, type PageEntry, pageAt } from "./pages.ts";
+import { nameOf, type PageEntry, pageAt } from "./pages.ts";
 import { OverviewPage } from "./pages/overview.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
@@ -40,7 +40,7 @@ function Content(): VNode {
   if (mailPaths.includes(path)) return <LazyMail />;
   if (!signedIn || path === "/sign-in") return <SignInPage />;
   const page = pageAt(path);
-  if (allOperatorPages.some((known) => known === page) && account.value?.operator !== true) {
+  if (page?.path.startsWith("/operator") === true && account.value?.operator !== true) {
     return (
       <Shell>
         <ForOperators />

@@ -127,3 +127,22 @@ export const interval = (ms: number): string =>
   ms === hourMs ? "hour" : ms % hourMs === 0 ? plural(ms / hourMs, "hour") : duration(ms);
 
 export const plural = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+
+const percent = new Intl.NumberFormat(numbers, { style: "percent", maximumFractionDigits: 0 });
+const signedPercent = new Intl.NumberFormat(numbers, {
+  style: "percent",
+  maximumFractionDigits: 0,
+  signDisplay: "exceptZero",
+});
+
+export const share = (part: number, of: number): string => percent.format(of === 0 ? 0 : part / of);
+/** `+12%`; null where there was nothing before. */
+export const change = (value: number, before: number): string | null =>
+  before === 0 ? null : signedPercent.format(value / before - 1);
+
+/** The next round number that is not below the value and is easily halved. */
+export function roundUp(value: number): number {
+  if (value <= 0) return 1;
+  const magnitude = 10 ** Math.floor(Math.log10(value));
+  return magnitude * ([1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find((step) => step * magnitude >= value) ?? 10);
+}

@@ -132,7 +132,8 @@ export class Metrics {
     if (record.refusal !== null) this.#refusals.add(1, record.refusal);
     // A client that left and was charged is in the journal, like one that was served.
     const isListed = record.refusal !== null || (record.ending === "cancelled" && record.usage === null);
-    if (isListed && !this.failed.add(record)) this.#unlisted.add(1);
+    if (!isListed) this.failed.served(record);
+    else if (!this.failed.add(record)) this.#unlisted.add(1);
     if (record.ending === null) return;
     this.#endings.add(1, record.ending);
     this.#duration.add(((record.endedAt ?? record.arrivedAt) - record.arrivedAt) / 1000, record.endpoint);

@@ -33,11 +33,11 @@ export class RequestWatch {
   }
 
   /** A request came; its id is minted here. */
-  arrived(endpoint: Endpoint, headers: Headers): RequestRecord {
+  arrived(endpoint: Endpoint, headers: Headers, address: string | null): RequestRecord {
     const { clock, metrics, tracer } = this.#parts;
     const now = clock.wall();
     this.#arrivals += 1;
-    return new RequestRecord(
+    const record = new RequestRecord(
       mintRequestId(now),
       endpoint,
       now,
@@ -45,6 +45,8 @@ export class RequestWatch {
       tracer?.begin(headers) ?? null,
       this.#arrivals % gapStreamsPerSample === 1 ? metrics.countGap : null,
     );
+    record.address = address;
+    return record;
   }
 
   /** Its reply is the refusal, which ends it. */

@@ -6,7 +6,7 @@ import type { AccountView } from "../../account/people/accounts.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { passwordLinkMs } from "../../core/limits.ts";
 import { Mails } from "../../account/people/mails.ts";
-import type { AccessLink, NewAccessLink } from "../../account/records.ts";
+import type { AccessLink, NewAccessLink, SessionRecord } from "../../account/records.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
 import { orNull, password, planId, text, tokens, when, wholeNumber } from "../fields.ts";
@@ -252,6 +252,56 @@ async function switched({ accounts, sessions }: Unit, id: AccountId, disabled: b
   return accounts.show(id);
 }
 
+export const sessionView = ({ id, createdAt, usedAt, address, browser }: SessionRecord) => ({
+  id,
+  created_at: timeOf(createdAt),
+  last_used_at: timeOf(usedAt),
+  address,
+  browser,
+});
+
+export const sessions = accountVerb({
+  name: "sessions list",
+  summary: "List the browsers that are signed in to an account",
+  details: "Machines that signed in are among the keys.",
+  scope: "read",
+  read: async ({ sessions }, { account: { id } }) => (await sessions.list(id)).map(sessionView),
+  print: (open) =>
+    formatTable(
+      ["id", "signed in", "last used", "address", "browser"],
+      open.map(({ id, created_at, last_used_at, address, browser }) => [
+        id,
+        created_at,
+        last_used_at,
+        address,
+        browser,
+      ]),
+    ),
+});
+
+export const signOut = accountVerb({
+  name: "sessions end",
+  summary: "Sign out one browser of an account, or all browsers and machines",
+  fields: { id: Type.Optional(wholeNumber(1, "Only this browser: its number in the list.", "ID")) },
+  scope: "people",
+  audit: { action: "account.sign_out", detail: ({ input: { id } }) => (id === undefined ? "all" : `session ${id}`) },
+  async change({ sessions, accountKeys }, { account, actor, input: { id } }) {
+    if (id !== undefined) {
+      if (!(await sessions.end(account.id, id))) throw new CommandError(`${account.email} has no session ${id}`);
+    } else {
+      // The browser that asks stays signed in.
+      await sessions.endAll(
+        account.id,
+        "session" in actor && actor.account.id === account.id ? actor.session.id : null,
+      );
+      const machines = (await accountKeys.list(account.id)).filter(({ machine }) => machine);
+      for (const key of machines) await accountKeys.revoke(account.id, key.id);
+    }
+    return { id: account.id, email: account.email };
+  },
+  print: ({ email }, { id }) => (id === undefined ? `${email} is signed out everywhere.` : `Session ${id} is ended.`),
+});
+
 /** Records the export, which the door itself makes. */
 export const exportAccount = accountVerb({
   name: "accounts export",
@@ -452,6 +502,8 @@ export default [
   passwordLink,
   disable,
   enable,
+  sessions,
+  signOut,
   exportAccount,
   erase,
   invitations,

@@ -82,7 +82,12 @@ export const requests = verb({
     node: filter("On one node.", "NODE"),
     endpoint: filter("To one endpoint.", "PATH"),
     status: filter("With one status, or one of a hundred.", "4xx"),
-    reason: filter("Refused or failed for this reason; or `served`, or `failed` for any reason.", "REASON"),
+    reason: filter(
+      "Refused or failed for this reason; or `served`, `failed` for any reason, `refused` for one of a 4xx, `broken` for one of a 5xx.",
+      "REASON",
+    ),
+    address: filter("From one address.", "ADDRESS"),
+    priority: filter("Of one class in line.", "PRIORITY"),
     from: filter("From a time on.", "TIME"),
     to: filter("Before a time.", "TIME"),
     wait_min_ms: filter("Waited for a node for at least N ms.", "N", { flag: "wait-ms" }),
@@ -124,7 +129,7 @@ export const requests = verb({
 const rowsEverMax = 1_000;
 
 const headings = [
-  ...["time", "account", "key", "model", "node", "status", "reason", "wait ms", "first token ms"],
+  ...["time", "account", "key", "address", "model", "node", "status", "reason", "wait ms", "first token ms"],
   ...["ms", "input", "output", "balance tokens", "cost USD", "request id", ""],
 ];
 
@@ -132,7 +137,16 @@ const modelIn = ({ model, asked_model: asked }: RequestRow): string =>
   asked === null ? model : `${model} for ${asked}`;
 
 export const cellsOf = (row: RequestRow): (string | number)[] => [
-  ...[row.time, row.account ?? "", row.key ?? "", modelIn(row), row.node ?? "", row.status, row.reason ?? ""],
+  ...[
+    row.time,
+    row.account ?? "",
+    row.key ?? "",
+    row.address ?? "",
+    modelIn(row),
+    row.node ?? "",
+    row.status,
+    row.reason ?? "",
+  ],
   ...[row.wait_ms ?? "", row.first_token_ms ?? "", row.duration_ms ?? "", row.input, row.output],
   ...[row.billed_tokens, row.cost_usd, row.request_id, row.more === 0 ? "" : `and ${row.more} more like this`],
 ];

@@ -1,10 +1,11 @@
 // What was served in a month or other days, summed up for people who account for it.
 import { type Static, type TObject, Type } from "@sinclair/typebox";
+import type { Unit } from "../../account/office.ts";
+import type { AccountRecord } from "../../account/records.ts";
 import { costUsd } from "../../account/money/price.ts";
 import { namesOf } from "../../account/people/account-names.ts";
 import { csvLine } from "../../core/csv.ts";
 import { CommandError } from "../../core/expected-error.ts";
-import type { RequestLogQueries } from "../../core/request-log.ts";
 import type { ReportRow } from "../../core/report.ts";
 import { type ReportColumn as Column, reportColumns, reportGroups } from "../../core/report-columns.ts";
 import type { SchemaError } from "../../core/schema-errors.ts";
@@ -49,10 +50,11 @@ export const report = verb({
     "Its sums are those of the journal, to the token. All tags of a request are one value. Lines that were folded have no end users and no tags, and their days are days of UTC.",
   fields,
   scope: "read",
+  owner: true,
   problem,
-  async run(work, { input, progress }) {
-    const { account } = input;
-    const of = account === undefined ? null : await work.office.read(({ accounts }) => accounts.ofEmail(account));
+  async run(work, { actor, input, progress }) {
+    const who = actor.kind === "account" ? actor.account : null;
+    const of = await work.office.read((unit) => reportSubject(unit, who, input.account));
     return reported(work, input, of?.id ?? null, rowsMax, progress);
   },
   print(rows: readonly Row[], input) {
@@ -76,9 +78,26 @@ export const report = verb({
 
 export default [report];
 
+/**
+ * Whose sums these are; null: of all accounts. `who`: somebody who is told of the own account, and of teams whose admin that one
+ * is; null: who may ask for all. Throws CommandError for others.
+ */
+export async function reportSubject(
+  { accounts }: Unit,
+  who: AccountRecord | null,
+  name = "",
+): Promise<AccountRecord | null> {
+  if (who === null) return name === "" ? null : accounts.ofEmail(name);
+  const account = name === "" ? who : await accounts.recordOf(name);
+  if (account?.id === who.id) return who;
+  const role = account?.team === true ? (await accounts.member(account.id, who.id))?.role : null;
+  if (role !== "admin") throw new CommandError("this is neither your account nor a team whose admin you are");
+  return account;
+}
+
 /** `account` null: of all. Throws CommandError where the rows are too many, or folded days would be cut. */
 export async function reported(
-  { office, requestLog }: Pick<Work, "office"> & Readonly<{ requestLog: RequestLogQueries }>,
+  { office, usage }: Pick<Work, "office" | "usage">,
   input: ReportInput,
   account: AccountId | null,
   rowsMax: number,
@@ -91,7 +110,7 @@ export async function reported(
   const periods = periodsOf(input, by);
   for (const { from, until, day, month } of periods) {
     const asked = { from, until, account, by: groups, tag, costCenter, rowsMax: rowsMax + 1 - found.length };
-    const { rows, cutsFoldedDay } = await requestLog.report(asked);
+    const { rows, cutsFoldedDay } = await usage.report(asked);
     if (cutsFoldedDay)
       throw new CommandError(`of the days around ${day} only sums by UTC day are left; ask without a time zone`);
     for (const row of rows) found.push([{ from, until, day, month }, row]);

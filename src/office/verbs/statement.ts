@@ -80,7 +80,7 @@ export default [statement];
 
 /** Throws CommandError where folded days would be cut. */
 export async function statementOf(
-  work: Pick<Work, "office"> & Readonly<{ requestLog: RequestLogQueries }>,
+  work: Pick<Work, "office" | "usage"> & Readonly<{ requestLog: RequestLogQueries }>,
   { id, email }: Pick<AccountRecord, "id" | "email">,
   { month, time_zone = "UTC" }: Pick<Input, "month" | "time_zone">,
 ): Promise<Statement> {

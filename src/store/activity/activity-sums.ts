@@ -3,18 +3,14 @@ import {
   type Activity,
   activityCounts,
   type ActivityFigures,
-  type ActivityKind,
-  type ActivityRange,
-  activityRanges,
   type ActivityRow,
   type ActivitySeries,
-  type ActivitySplit,
   type ActivityTotal,
   durationBuckets,
-  type EarlierActivity,
   minuteMs,
   percentile,
-  startOf,
+  type Span,
+  stepsOf,
 } from "../../core/activity.ts";
 import { dayMs, hourMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
@@ -34,46 +30,33 @@ export type Values = readonly [name: string, ...rest: (string | number)[]];
 /** One place and its numbers, together. */
 export type Sum = { readonly counts: number[]; readonly wait: Uint32Array; readonly firstToken: Uint32Array };
 
-/** Rows of a range's steps, and how many requests each name of the split has in it. */
-export type RangeRows = Readonly<{
-  range: ActivityRange;
-  split: ActivitySplit;
-  now: Ms;
-  earlier: readonly EarlierActivity[];
-  ranked: readonly Readonly<{ name: string; requests: number }>[];
-  rows(kind: ActivityKind): Iterable<readonly [at: Ms, ...values: Values]>;
-}>;
+/** Rows of a span's steps by name: of the split, and those that `all` is made of. */
+export type SpanRows = Readonly<{ span: Span; all: readonly Row[]; ofSplit: readonly Row[] }>;
+type Row = readonly [at: Ms, ...values: Values];
 
-/** As ActivityQueries.read; the last step is the one that `now` is in. */
-export function activityOf({ range, split, now, earlier, ranked, rows }: RangeRows): Activity {
-  const { stepMs, steps } = activityRanges[range];
-  const { from, until } = boundsOf(range, now);
-  const before = earlier.filter(({ at }) => at >= from && at < until);
-  const collect = (kind: ActivityKind, placeOf: (name: string) => number, places: number): ActivitySeries[] => {
-    const empty = () => Array.from({ length: places }, () => Array.from({ length: steps }, emptySum));
-    const [sums, known] = [empty(), empty()];
-    const at = (of: Sum[][], name: string, time: Ms): Sum => of[placeOf(name)]![Math.floor((time - from) / stepMs)]!;
-    for (const [time, ...values] of rows(kind)) addValues(at(sums, values[0], time), values);
-    for (const row of before) addEarlier(at(known, row.name, row.at), row);
-    return sums.map((each, place) => {
-      // Of a step that was counted in part the journal knows more; what it does not know it has as 0.
-      for (const [step, sum] of each.entries()) takeGreater(sum, known[place]![step]!);
-      return { steps: figuresOf(each), total: figuresOf([each.reduce(plus, emptySum())]) };
-    });
-  };
-  const requests = new Map(ranked.map((each) => [each.name, each.requests]));
-  for (const row of before) requests.set(row.name, (requests.get(row.name) ?? 0) + row.requests);
+/** As ActivityQueries.read. */
+export function activityOf({ span, all, ofSplit }: SpanRows): Activity {
+  const { from, stepMs } = span;
+  const requests = new Map<string, number>();
+  for (const [, name, count] of ofSplit) requests.set(name, (requests.get(name) ?? 0) + Number(count));
   const names: (string | null)[] = [...requests]
     .sort(([a, many], [b, more]) => Number(a === "") - Number(b === "") || more - many || (a < b ? -1 : 1))
     .map(([name]) => name);
   if (names.length > activitySeriesMax) names.splice(activitySeriesMax - 1, names.length, null);
-  const [all] = collect("all", () => 0, 1);
-  const series = collect(
-    split,
-    (name) => (names.includes(name) ? names.indexOf(name) : names.length - 1),
-    names.length,
+  const collect = (rows: readonly Row[], places: number, placeOf: (name: string) => number): ActivitySeries[] => {
+    const sums = Array.from({ length: places }, () => Array.from({ length: stepsOf(span) }, emptySum));
+    for (const [at, ...values] of rows) {
+      addValues(sums[placeOf(values[0])]![Math.floor((at - from) / stepMs)]!, values);
+    }
+    return sums.map((each) => ({ steps: figuresOf(each), total: figuresOf([each.reduce(plus, emptySum())]) }));
+  };
+  const series = collect(ofSplit, names.length, (name) =>
+    names.includes(name) ? names.indexOf(name) : names.length - 1,
   );
-  return { from, all: all!, series: series.map((each, place) => ({ ...each, name: names[place]! })) };
+  return {
+    all: collect(all, 1, () => 0)[0]!,
+    series: series.map((each, place) => ({ ...each, name: names[place]! })),
+  };
 }
 
 export function totalsOf(rows: Iterable<readonly [at: Ms, ...values: Values]>): ActivityTotal[] {
@@ -88,29 +71,9 @@ export function totalsOf(rows: Iterable<readonly [at: Ms, ...values: Values]>): 
   return [...sums].map(([name, sum]) => ({ name, total: figuresOf([sum]) }));
 }
 
-export function boundsOf(range: ActivityRange, now: Ms): Readonly<{ from: Ms; until: Ms }> {
-  const { stepMs, steps } = activityRanges[range];
-  const from = startOf(range, now);
-  return { from, until: from + steps * stepMs };
-}
-
-/** Whose steps a range is made of. */
-export function levelOf(range: ActivityRange): (typeof activityLevels)[number] {
-  const { stepMs } = activityRanges[range];
-  return activityLevels[stepMs < hourMs ? 0 : stepMs < dayMs ? 1 : 2];
-}
-
-/** Whose first step says when counting began: an hour says it closer than its day. */
-export const beganLevelOf = (range: ActivityRange): (typeof activityLevels)[number] =>
-  activityLevels[activityRanges[range].stepMs < hourMs ? 0 : 1];
-
-function addEarlier({ counts }: Sum, { requests, input, cachedInput, output }: EarlierActivity): void {
-  [requests, requests, 0, 0, 0, input, cachedInput, output].forEach((count, place) => (counts[place]! += count));
-}
-
-function takeGreater({ counts }: Sum, other: Sum): void {
-  other.counts.forEach((count, place) => (counts[place] = Math.max(counts[place]!, count)));
-}
+/** Whose steps a span is made of. */
+export const levelOf = ({ stepMs }: Span): (typeof activityLevels)[number] =>
+  activityLevels[stepMs < hourMs ? 0 : stepMs < dayMs ? 1 : 2];
 
 export const emptySum = (): Sum => ({
   counts: activityCounts.map(() => 0),

@@ -4,12 +4,12 @@ import {
   type Activity,
   activityCounts,
   type ActivityKind,
-  type ActivityRange,
   type ActivityRow,
   type ActivitySplit,
   activitySplits,
   type ActivityTotal,
-  type EarlierActivity,
+  type Span,
+  spanBetween,
 } from "../../core/activity.ts";
 import { activityNamesMax } from "../../core/limits.ts";
 import type { Ms } from "../../core/types.ts";
@@ -19,8 +19,6 @@ import {
   activityOf,
   addRow,
   addValues,
-  beganLevelOf,
-  boundsOf,
   emptySum,
   levelOf,
   type Sum,
@@ -49,45 +47,31 @@ export class ActivityTables {
     return this.#tables.change((send) => add(send, rows, now), { limitMs: addLimitMs, alone: "activity" });
   }
 
-  async began(range: ActivityRange): Promise<Ms | null> {
-    const [row] = await this.#tables.ask<{ at: Ms | null }>(began, beganLevelOf(range).stepMs);
-    return row?.at ?? null;
-  }
-
-  /** As ActivityQueries.read; the last step is the one that `now` is in. */
-  async read(
-    range: ActivityRange,
-    split: ActivitySplit,
-    now: Ms,
-    earlier: readonly EarlierActivity[] = [],
-  ): Promise<Activity> {
-    const { from, until } = boundsOf(range, now);
-    const { stepMs } = levelOf(range);
-    const [names, all, ofSplit] = await Promise.all([
-      this.#tables.ask<{ name: string; requests: number }>(ranked, stepMs, split, from, until),
-      this.#between(stepMs, "all", from, until),
-      this.#between(stepMs, split, from, until),
-    ]);
-    return activityOf({
-      range,
-      split,
-      now,
-      earlier,
-      ranked: names,
-      rows: (kind) => (kind === "all" ? all : ofSplit),
-    });
+  /** As ActivityQueries. */
+  async read(span: Span, split: ActivitySplit, name: string | null): Promise<Activity> {
+    const { stepMs } = levelOf(span);
+    const rows = (kind: ActivityKind, name: string | null) => this.#between(stepMs, kind, span.from, span.until, name);
+    if (name !== null) return activityOf({ span, all: await rows(split, name), ofSplit: [] });
+    const [all, ofSplit] = await Promise.all([rows("all", null), rows(split, null)]);
+    return activityOf({ span, all, ofSplit });
   }
 
   async totals(split: ActivitySplit, from: Ms): Promise<ActivityTotal[]> {
     return totalsOf(await this.#between(activityLevels[1].stepMs, split, from, Number.MAX_SAFE_INTEGER));
   }
 
-  reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {
-    return this.#tables.ask(reasons, activityLevels[0].stepMs, from);
+  reasons(from: Ms, until: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {
+    return this.#tables.ask(reasons, levelOf(spanBetween(from, until)).stepMs, from, until);
   }
 
-  async #between(stepMs: Ms, kind: ActivityKind, from: Ms, until: Ms): Promise<(readonly [Ms, ...Values])[]> {
-    const rows = await this.#tables.ask<Found>(between, stepMs, kind, from, until);
+  async #between(
+    stepMs: Ms,
+    kind: ActivityKind,
+    from: Ms,
+    until: Ms,
+    name: string | null = null,
+  ): Promise<(readonly [Ms, ...Values])[]> {
+    const rows = await this.#tables.ask<Found>(between, stepMs, kind, from, until, name);
     return rows.map((row) => [row["at"] as Ms, ...valuesIn(row)]);
   }
 }
@@ -181,19 +165,14 @@ const prune = statement(
   "prune activity",
   `DELETE FROM activity WHERE step_ms = $1::text::bigint AND kind IN (${kinds}) AND at < $2::text::bigint`,
 );
-const began = statement(
-  "activity began",
-  "SELECT min(at)::float8 AS at FROM activity WHERE step_ms = $1::text::bigint AND kind = 'all'",
-);
 const inRange = "step_ms = $1::text::bigint AND kind = $2::text AND at >= $3::text::bigint AND at < $4::text::bigint";
-const ranked = statement(
-  "ranked activity",
-  `SELECT name, sum(requests)::float8 AS requests FROM activity WHERE ${inRange} GROUP BY name`,
+const between = statement(
+  "activity between",
+  `SELECT at::float8 AS at, name, ${read} FROM activity WHERE ${inRange} AND ($5::text IS NULL OR name = $5::text)`,
 );
-const between = statement("activity between", `SELECT at::float8 AS at, name, ${read} FROM activity WHERE ${inRange}`);
 const reasons = statement(
   "reasons",
   `SELECT name AS reason, sum(requests)::float8 AS requests FROM activity
-   WHERE step_ms = $1::text::bigint AND kind = 'reason' AND at >= $2::text::bigint
+   WHERE step_ms = $1::text::bigint AND kind = 'reason' AND at >= $2::text::bigint AND at < $3::text::bigint
    GROUP BY name ORDER BY requests DESC, name`,
 );

@@ -1,14 +1,6 @@
 // Activity for the charts, as a running server keeps it.
 import { join } from "node:path";
-import type {
-  Activity,
-  ActivityQueries,
-  ActivityRange,
-  ActivityRow,
-  ActivitySplit,
-  ActivityTotal,
-  EarlierActivity,
-} from "../../core/activity.ts";
+import type { Activity, ActivityQueries, ActivityRow, ActivitySplit, ActivityTotal } from "../../core/activity.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { Ms } from "../../core/types.ts";
@@ -41,20 +33,16 @@ export class KeptActivity extends Kept<Keeper, ActivityRow> implements ActivityQ
     return new KeptActivity({ keeper, end: () => worker.close(), clock, log });
   }
 
-  began(range: ActivityRange): Promise<Ms | null> {
-    return this.asked((keeper) => keeper.began(range));
-  }
-
-  read(range: ActivityRange, split: ActivitySplit, earlier: readonly EarlierActivity[] = []): Promise<Activity> {
-    return this.asked((keeper) => keeper.read(range, split, this.clock.wall(), earlier));
+  read(...asked: Parameters<ActivityQueries["read"]>): Promise<Activity> {
+    return this.asked((keeper) => keeper.read(...asked));
   }
 
   totals(split: ActivitySplit, from: Ms): Promise<readonly ActivityTotal[]> {
     return this.asked((keeper) => keeper.totals(split, from));
   }
 
-  reasons(from: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {
-    return this.asked((keeper) => keeper.reasons(from));
+  reasons(from: Ms, until: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {
+    return this.asked((keeper) => keeper.reasons(from, until));
   }
 
   /** Counts of a thread that has ended. */

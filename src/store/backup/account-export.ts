@@ -9,6 +9,7 @@ import { SqliteQuestions } from "../questions.ts";
 import {
   accountInPieces,
   accountLists,
+  addressesOf,
   conversationsOf,
   endUserInPieces,
   endUserReplyColumns,
@@ -65,10 +66,14 @@ function* listsOf(
   }
   const beside = (name: string): string => join(dirname(databaseFile), name);
   const refusedIn = (table: string) => `SELECT ${refusedColumns} FROM ${table} WHERE account_id = ? ORDER BY sequence`;
-  yield ["refused_requests", rowsBeside(beside(requestsName), refusedIn, account)];
-  yield ["files", rowsBeside(beside(filesDatabaseName), () => filesOf, account)];
+  yield ["refused_requests", rowsBeside(beside(requestsName), ["failed", "failed_requests"], refusedIn, account)];
+  yield ["request_addresses", rowsBeside(beside(requestsName), ["request_addresses"], () => addressesOf, account)];
+  yield ["files", rowsBeside(beside(filesDatabaseName), ["stored_files"], () => filesOf, account)];
   const responses = `SELECT id, previous_id, kept_at, input, output, settings FROM responses WHERE account_id = ? ORDER BY sequence`;
-  yield ["stored_responses", rowsBeside<ResponseRow>(beside(responsesName), () => responses, account, responseOf)];
+  yield [
+    "stored_responses",
+    rowsBeside<ResponseRow>(beside(responsesName), ["responses"], () => responses, account, responseOf),
+  ];
   if (withConversations) yield ["conversations", conversationsBeside(beside(filesDatabaseName), account)];
 }
 
@@ -82,6 +87,7 @@ async function* conversationsBeside(file: string, account: number): AsyncIterabl
 /** Of its refused and failed requests, as far as they are written: the last second may be missing. */
 function* rowsBeside<Row = ExportRow>(
   file: string,
+  tables: readonly string[],
   sqlOf: (table: string) => string,
   account: number,
   textOf: (row: Row) => string = textOfRow as (row: Row) => string,
@@ -90,10 +96,8 @@ function* rowsBeside<Row = ExportRow>(
   using database = openForReading(file);
   // A server that was just started for the first time has the file before its tables; an older one named one otherwise.
   const table = database
-    .query<{ name: string }, []>(
-      "SELECT name FROM sqlite_schema WHERE name IN ('failed', 'failed_requests', 'stored_files', 'responses')",
-    )
-    .get();
+    .query<{ name: string }, [string]>("SELECT name FROM sqlite_schema WHERE name IN (SELECT value FROM json_each(?))")
+    .get(JSON.stringify(tables));
   if (table === null) return;
   yield* textsOf(database.query<Row, [number]>(sqlOf(table.name)).iterate(account), textOf);
 }

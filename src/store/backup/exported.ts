@@ -99,6 +99,9 @@ export const accountLists = [
 export const refusedColumns = `request_id AS id, at, key_id, endpoint, model, asked_model, tags, status, reason, wait_ms, first_token_ms,
   duration_ms, input, output, more`;
 
+/** Whence its requests came. */
+export const addressesOf = `SELECT request_id AS id, key_id, address FROM request_addresses WHERE account_id = ?1 ORDER BY request_id`;
+
 /** Their contents are files of their own, which their owner can download. */
 export const filesOf = `SELECT id, filename, purpose, bytes, created_at, expires_at FROM stored_files
   WHERE account_id = ?1 ORDER BY id`;

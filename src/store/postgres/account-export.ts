@@ -4,6 +4,7 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import {
   accountInPieces,
   accountLists,
+  addressesOf,
   conversationsOf,
   endUserInPieces,
   endUserReplyColumns,
@@ -66,6 +67,7 @@ const refused = asJson(
   "export refused",
   `SELECT ${refusedColumns} FROM failed_requests WHERE account_id = ?1 ORDER BY sequence`,
 );
+const addresses = asJson("export addresses", addressesOf);
 const files = asJson("export files", filesOf);
 const responseIds = statement(
   "export response ids",
@@ -99,6 +101,7 @@ export const exportOfDatabase = (database: Database): LedgerExport => ({
       ...rows.map(([name, list]) => [name, list.map(textOf)] as const),
       ["usage", textsOf(paged(database.ask, usage, id, newest))],
       ["refused_requests", textsOf(rowsLater(database.ask, refused, id))],
+      ["request_addresses", textsOf(rowsLater(database.ask, addresses, id))],
       ["files", textsOf(rowsLater(database.ask, files, id))],
       ["stored_responses", storedResponses(database.ask, id)],
       ...(withConversations ? [["conversations", conversationsOf(database, id)] as const] : []),

@@ -342,15 +342,12 @@ async function putBeside(session: Session, dataFolder: string, progress: (line: 
   const requests = join(dataFolder, requestsName);
   const openRequests = (): Closed => openRequestLog(requests, join(dataFolder, ledgerName), Number.MAX_SAFE_INTEGER);
   await fromFile(requests, openRequests, async (file) => {
-    const columns = columnsOf(usage.failedRequests);
-    const table = { name: "failed_requests", columns };
-    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM failed_requests ORDER BY sequence");
-    await put(
-      session,
-      table,
-      mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!)),
-      progress,
-    );
+    for (const table of [usage.failedRequests, usage.requestAddresses]) {
+      const [name, columns] = [getTableName(table), columnsOf(table)];
+      const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT * FROM ${name}`);
+      const values = mapped(rows.iterate(), (row) => columns.map((column) => row[column.name]!));
+      await put(session, { name, columns }, values, progress);
+    }
     const move = statement("move counter", "INSERT INTO counters (name, value) VALUES ($1::text, $2::text::bigint)");
     const counters = file.query<{ name: string; value: number }, []>("SELECT name, value FROM counters").all();
     await session.run(counters.map(({ name, value }) => call(move, name, value)));

@@ -344,6 +344,7 @@ async function takeBeside(send: Send, part: (name: string) => string, ledger: st
   }
   openRequestLog(part(requestsName), ledger, 1).close();
   await fill(send, part(requestsName), "failed_requests", columnsOf(usage.failedRequests), "ORDER BY sequence");
+  await fill(send, part(requestsName), "request_addresses", columnsOf(usage.requestAddresses));
   await fill(
     send,
     part(requestsName),

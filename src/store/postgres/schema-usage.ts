@@ -76,6 +76,7 @@ export const failedRequests = pgTable(
     model: text().notNull(),
     askedModel: text("asked_model"),
     tags: text(),
+    priority: text(),
     status: smallint().notNull(),
     reason: text().notNull(),
     /** What its node said; for operators alone. */
@@ -94,6 +95,17 @@ export const failedRequests = pgTable(
     index("failed_requests_by_account").on(table.accountId, table.sequence),
     index("failed_requests_by_age").on(table.at),
   ],
+);
+
+export const requestAddresses = pgTable(
+  "request_addresses",
+  {
+    requestId: exactText("request_id").primaryKey(),
+    accountId: whole("account_id").notNull(),
+    keyId: integer("key_id").notNull(),
+    address: text().notNull(),
+  },
+  (table) => [index("addresses_by_key").on(table.accountId, table.keyId, table.requestId)],
 );
 
 export const storedResponses = pgTable(
@@ -185,6 +197,7 @@ export const usageTables: readonly Readonly<{ table: PgTable; fillFactor?: numbe
   { table: usageDays },
   { table: activity, fillFactor: 80 },
   { table: failedRequests },
+  { table: requestAddresses },
   { table: storedResponses },
   { table: storedResponsesUse, fillFactor: 80 },
   { table: storedFiles },

@@ -74,11 +74,6 @@ class PostgresServedLines implements ServedLines {
     const last = rows.at(-1);
     return arrivalPage(rows, rows.length < arrivalsAtOnce ? null : `${last!.at}.${last!.id}`);
   }
-
-  /** There is an index by time. */
-  near(): ReturnType<ServedLines["near"]> {
-    return Promise.resolve({ where: "", values: [] });
-  }
 }
 
 /** What a page of arrivals has: it is read in the turns of the event loop that requests leave. */

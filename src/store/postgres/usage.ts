@@ -2,10 +2,23 @@
 // its times, and replies of days that are over are summed already (`usage-days.ts`). The sums also say on which days a filter
 // finds anything, so that a rare model of an account with millions of replies is not looked for line by line.
 import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
-import { endUserOf, type EndUserRow, isReply, keyNameIn, namesIn, sumOf, type SumRow } from "../usage/usage-sum.ts";
+import { foldedBetween, overTimeQuestion } from "../usage/over-time.ts";
+import { cutDay, type FoundSums, reportQuestion, reportRowOf } from "../usage/report.ts";
+import type { ServedAsked } from "../usage/served-parts.ts";
+import {
+  endUserOf,
+  type EndUserRow,
+  type FoundStep,
+  isReply,
+  keyNameIn,
+  namesIn,
+  stepOf,
+  sumOf,
+  type SumRow,
+} from "../usage/usage-sum.ts";
 import type {
-  AccountUsage,
   DayUsage,
+  UsageAsked,
   UsageFilter,
   UsagePage,
   UsagePlace,
@@ -15,7 +28,7 @@ import type {
 import { accountsPage, type UseOf, type UseOfAll } from "../usage/accounts-page.ts";
 import { everyAccount, noUsage, plus } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
-import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
+import type { ReportAsked, ReportPart } from "../../core/report.ts";
 import { endUsersShownMax } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
@@ -76,15 +89,20 @@ export class PostgresUsage implements UsageQueries {
     };
   }
 
-  async history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): Promise<readonly EarlierActivity[]> {
-    return stepMs < dayMs
-      ? this.#database.ask<EarlierActivity>(historyOfLines(split), from, stepMs, until)
-      : this.#database.ask<EarlierActivity>(historyOfDays(split), Math.floor(from / dayMs), Math.floor(until / dayMs));
+  async overTime(asked: UsageAsked): ReturnType<UsageQueries["overTime"]> {
+    const [from, until] = [asked.from, asked.until - 1].map((at) => Math.floor(at / dayMs));
+    const found = this.#database.ask<FoundStep>(...overTimeQuestion(asked, await this.#served()));
+    const folded = asked.stepMs < dayMs ? await this.#database.ask(foldedBetween, from!, until!) : [];
+    return { steps: (await found).map(stepOf), onlyDays: folded.length > 0 };
   }
 
-  async topAccounts(fromDay: number, limit: number): Promise<readonly AccountUsage[]> {
-    const rows = await this.#database.ask<SumRow & { account: AccountId }>(topAccounts, fromDay, limit);
-    return rows.map((row) => ({ account: row.account, ...sumOf(row) }));
+  async report(asked: ReportAsked): Promise<ReportPart> {
+    const rows = await this.#database.ask<FoundSums>(...reportQuestion(asked, await this.#served()));
+    const cut = cutDay(asked);
+    return {
+      rows: rows.map(reportRowOf),
+      cutsFoldedDay: cut !== null && (await this.#database.ask(...cut)).length > 0,
+    };
   }
 
   accounts(asked: AccountsAsked): Promise<AccountsFound> {
@@ -92,6 +110,12 @@ export class PostgresUsage implements UsageQueries {
   }
 
   async close(): Promise<void> {}
+
+  /** There is an index by time. */
+  async #served(): Promise<Pick<ServedAsked, "summedTo" | "near">> {
+    const { summed } = usageMarks(await this.#database.ask<Mark>(readMarks));
+    return { summedTo: summed + 1, near: () => ({ where: "", values: [] }) };
+  }
 
   async #linesOf(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): Promise<Line[]> {
     const conditions = conditionsOf(account, filter);
@@ -261,46 +285,3 @@ const useOfAll: UseOfAll = (fromDay) =>
     WHERE account_id > 0 AND day >= ${fromDay}::text::int
     UNION ALL SELECT account_id, billed_tokens, input_fresh + input_cached + output FROM journal
     WHERE ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part GROUP BY account_id`;
-
-const topAccounts: Statement = {
-  name: "top accounts",
-  text: `WITH parts AS (
-      SELECT account_id, ${usageSums.join(", ")} FROM usage_days WHERE day >= $1::text::int AND account_id > 0
-      UNION ALL
-      SELECT account_id, ${sumsOf("lines")} FROM journal
-      WHERE ${tailOf} AND at >= $1::text::bigint * ${dayMs} AND ${isReply} GROUP BY 1)
-    SELECT account_id::float8 AS account, ${sumsOf("days")} FROM parts GROUP BY account_id
-    ORDER BY billed_tokens DESC, requests DESC, account_id LIMIT $2::text::int`,
-};
-
-const nameOf: Readonly<Record<ActivitySplit, string>> = {
-  model: "model",
-  node: "coalesce(node, '')",
-  account: "account_id::text",
-  key: "account_id::text || ' ' || key_id::text",
-};
-const historySums = `sum(requests)::float8 AS requests, sum(input)::float8 AS input,
-  sum(cached_input)::float8 AS "cachedInput", sum(output)::float8 AS output`;
-
-const historyOfLines = (split: ActivitySplit): Statement => ({
-  name: "history of lines",
-  text: `SELECT (at - (at - $1::text::bigint) % $2::text::bigint)::float8 AS at, ${nameOf[split]} AS name,
-      count(*)::float8 AS requests, sum(input_fresh + input_cached)::float8 AS input,
-      sum(input_cached)::float8 AS "cachedInput", sum(output)::float8 AS output
-    FROM journal WHERE at >= $1::text::bigint AND at < $3::text::bigint AND ${isReply} GROUP BY 1, 2`,
-});
-
-/** Days do not know of nodes. */
-const historyOfDays = (split: ActivitySplit): Statement => {
-  const name = split === "node" ? "''" : nameOf[split];
-  return {
-    name: "history of days",
-    text: `WITH parts AS (
-        SELECT day, ${name} AS name, requests, input, cached_input, output FROM usage_days
-        WHERE account_id > 0 AND day >= $1::text::int AND day <= $2::text::int
-        UNION ALL
-        SELECT ${dayOfLine}, ${name}, 1, input_fresh + input_cached, input_cached, output FROM journal
-        WHERE ${tailOf} AND at >= $1::text::bigint * ${dayMs} AND at < ($2::text::bigint + 1) * ${dayMs} AND ${isReply})
-      SELECT (day::bigint * ${dayMs})::float8 AS at, name, ${historySums} FROM parts GROUP BY day, name`,
-  };
-};

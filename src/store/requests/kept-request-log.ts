@@ -15,8 +15,8 @@ import type {
   RequestLogQueries,
   UsedPart,
 } from "../../core/request-log.ts";
-import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
-import type { AccountId, Ms } from "../../core/types.ts";
+import type { BoughtCredit } from "../../core/report.ts";
+import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
 import { type Remote, remote } from "../../core/workers.ts";
 import { besideWorker } from "../beside-worker.ts";
@@ -85,12 +85,12 @@ export class KeptRequestLog
     return this.asked((keeper) => keeper.arrivals(from, after));
   }
 
-  report(asked: ReportAsked): Promise<ReportPart> {
-    return this.asked((keeper) => keeper.report(asked));
-  }
-
   credits(...asked: Parameters<RequestLogQueries["credits"]>): Promise<readonly BoughtCredit[]> {
     return this.asked((keeper) => keeper.credits(...asked));
+  }
+
+  async lastAddresses(...asked: Parameters<RequestLogQueries["lastAddresses"]>): Promise<ReadonlyMap<KeyId, string>> {
+    return new Map(await this.asked((keeper) => keeper.lastAddresses(...asked)));
   }
 
   nearLimit(...asked: Parameters<RequestLogQueries["nearLimit"]>): Promise<readonly NearLimit[]> {
@@ -128,7 +128,7 @@ export class KeptRequestLog
 
   protected async keepAll(batches: readonly FailedBatch[]): Promise<boolean> {
     if (this.#keepMs === 0) return false;
-    const kept = batches.filter(({ rows, more, lost }) => rows.length > 0 || more.length > 0 || lost > 0);
+    const kept = batches.filter(({ rows, more, lost, addresses }) => rows.length + more.length + lost > 0 || addresses);
     for (const batch of kept) await this.keeper.add(batch, this.clock.wall());
     return kept.length > 0;
   }

@@ -21,6 +21,16 @@ import {
 /** What a page of arrivals has: 20 ms. */
 const arrivalsAtOnce = 10_000;
 
+/** What ids begin with is their time. */
+const addresses = `
+  CREATE TABLE IF NOT EXISTS request_addresses (
+    request_id TEXT PRIMARY KEY,
+    account_id INTEGER NOT NULL,
+    key_id INTEGER NOT NULL,
+    address TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS addresses_by_key ON request_addresses (account_id, key_id, request_id);
+  `;
 const counters = "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;";
 
 /** A killed process loses nothing that was committed; a power cut may take the last of it, never the file. */
@@ -40,6 +50,7 @@ const form: Beside = {
     model TEXT NOT NULL,
     asked_model TEXT,
     tags TEXT,
+    priority TEXT,
     status INTEGER NOT NULL,
     reason TEXT NOT NULL,
     cause TEXT,
@@ -91,10 +102,11 @@ class SqliteRequestLog extends RequestLogTables {
 export const openRequestLog = (file: string, journalFile: string, keepMs: Ms, search?: Search): SqliteRequestLog =>
   openBeside(file, journalFile, form, (database) => {
     const columns = database.query("PRAGMA table_info(failed_requests)").all() as { name: string }[];
-    for (const later of ["cause", "asked_model", "tags"]) {
+    for (const later of ["cause", "asked_model", "tags", "priority"]) {
       if (columns.some(({ name }) => name === later)) continue;
       database.run(`ALTER TABLE failed_requests ADD COLUMN ${later} TEXT`);
     }
+    database.run(addresses);
     return new SqliteRequestLog(database, keepMs, search);
   });
 
@@ -144,14 +156,6 @@ class SqliteServedLines implements ServedLines {
   }
 
   readonly allowances = "SELECT account_id, used FROM quota_use WHERE quota = 'allowance' AND period = $1::text::int";
-
-  async near(from: Ms, until: Ms, taken: number): ReturnType<ServedLines["near"]> {
-    const values = [
-      await this.#sequenceAt(from - journalDisorderMs),
-      await this.#sequenceAt(until + journalDisorderMs),
-    ];
-    return { where: `AND sequence >= $${taken + 1} AND sequence < $${taken + 2}`, values };
-  }
 
   /** The first line at or after a time, as far as lines are in order. */
   async #sequenceAt(at: Ms): Promise<number> {

@@ -16,20 +16,12 @@ import {
   type RequestLogQueries,
   type UsedPart,
 } from "../../core/request-log.ts";
-import type { BoughtCredit, ReportAsked, ReportPart } from "../../core/report.ts";
-import type { AccountId, Ms } from "../../core/types.ts";
+import { mintRequestId } from "../../core/request-id.ts";
+import { refusals } from "../../core/refusals.ts";
+import type { BoughtCredit } from "../../core/report.ts";
+import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { type Condition, type Questions, rowsIn, rowsText, type Send, statement, type Value } from "../questions.ts";
-import {
-  credits,
-  cutDay,
-  type FoundSums,
-  nearLimit,
-  reportQuestion,
-  reportRowOf,
-  reportValues,
-  toTell,
-  untold,
-} from "./report.ts";
+import { credits, nearLimit, toTell, untold } from "../usage/report.ts";
 import { type FailedFound, type FoundRow, merged, type Served, statusFits } from "./log-page.ts";
 
 const pruneIntervalMs = 60_000;
@@ -37,6 +29,8 @@ const pruneIntervalMs = 60_000;
 export const failedAccountRowsMax = 10_000;
 /** Rows in all: 40 MB; beyond it the oldest go. */
 const failedRowsMax = 200_000;
+/** Requests whose address is known: 150 MB. */
+const addressesMax = 1_000_000;
 
 /** Served requests, as a store finds them among the journal's lines. */
 export interface ServedLines {
@@ -50,8 +44,6 @@ export interface ServedLines {
   ): Promise<Readonly<{ rows: readonly FoundRow[]; last: Served["stoppedAt"] }>>;
   /** As ArrivalQueries. */
   arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage>;
-  /** What spares reading lines of other times, with values behind the first `taken`. */
-  near(from: Ms, until: Ms, taken: number): Promise<Condition>;
   /** What gives `account_id` and what it `used` of the allowance of the day that is `$1`. */
   readonly allowances: string;
 }
@@ -81,7 +73,11 @@ export class RequestLogTables {
 
   async prune(now: Ms): Promise<void> {
     this.#prunedAt = now;
-    await this.#tables.change((send) => send(prune, now - this.#keepMs));
+    await this.#tables.change(async (send) => {
+      await send(prune, now - this.#keepMs);
+      await send(pruneAddresses, timeOfId(now - this.#keepMs));
+      await send(pruneAddressesBeyond, addressesMax);
+    });
   }
 
   /** Another `keepMs` from here on. */
@@ -91,7 +87,10 @@ export class RequestLogTables {
   }
 
   async erase(account: AccountId): Promise<void> {
-    await this.#tables.change((send) => send(erase, account));
+    await this.#tables.change(async (send) => {
+      await send(erase, account);
+      await send(eraseAddresses, account);
+    });
   }
 
   async page(filter: LogFilter, before: LogPlace | null, limit: number, now: Ms): Promise<LogPage> {
@@ -114,19 +113,19 @@ export class RequestLogTables {
   }
 
   /** As RequestLogQueries. */
-  async report(asked: ReportAsked): Promise<ReportPart> {
-    const near = await this.#served.near(asked.from, asked.until, reportValues);
-    const rows = await this.#tables.ask<FoundSums>(...reportQuestion(asked, near));
-    const cut = cutDay(asked);
-    return {
-      rows: rows.map(reportRowOf),
-      cutsFoldedDay: cut !== null && (await this.#tables.ask(...cut)).length > 0,
-    };
-  }
-
-  /** As RequestLogQueries. */
   credits(account: AccountId, from: Ms, until: Ms, limit: number): Promise<readonly BoughtCredit[]> {
     return this.#tables.ask<BoughtCredit>(credits, account, from, until, limit);
+  }
+
+  /** Pairs, since no map comes out of a Worker. */
+  async lastAddresses(account: AccountId, keys: readonly KeyId[]): Promise<readonly (readonly [KeyId, string])[]> {
+    const given = rowsText(keys.map((key) => [key]));
+    const rows = await this.#tables.ask<Readonly<{ key: KeyId; address: string | null }>>(
+      lastAddresses,
+      given,
+      account,
+    );
+    return rows.flatMap(({ key, address }) => (address === null ? [] : [[key, address] as const]));
   }
 
   /** As RequestLogQueries. */
@@ -184,8 +183,9 @@ const nothingServed: Served = { rows: [], stoppedAt: null };
 
 type Counted = Readonly<{ more: number }>;
 
-async function add(send: Send, { rows, more, lost }: FailedBatch): Promise<void> {
+async function add(send: Send, { rows, more, lost, addresses = [] }: FailedBatch): Promise<void> {
   let gone = lost;
+  if (addresses.length > 0) await send(insertAddresses, rowsText(addresses));
   if (rows.length > 0) {
     await send(makeSequence);
     const [last] = await send<Readonly<{ last: number }>>(takeSequence, rows.length);
@@ -216,6 +216,7 @@ const columnValues: Readonly<Record<string, (row: FailedRow) => string | number 
   model: ({ model }) => model,
   asked_model: ({ course }) => course.askedModel ?? null,
   tags: ({ course }) => course.tags ?? null,
+  priority: ({ course }) => course.priority ?? null,
   status: ({ status }) => status,
   reason: ({ reason }) => reason,
   cause: ({ cause }) => cause,
@@ -230,7 +231,7 @@ const columnValues: Readonly<Record<string, (row: FailedRow) => string | number 
 };
 const wholeOf = (ms: Ms | null): Ms | null => (ms === null ? null : Math.round(ms));
 const textColumns: ReadonlySet<string> = new Set([
-  ...["request_id", "endpoint", "model", "asked_model", "tags", "reason", "cause", "node"],
+  ...["request_id", "endpoint", "model", "asked_model", "tags", "priority", "reason", "cause", "node"],
 ]);
 const typeOf = (column: string) => (textColumns.has(column) ? "text" : "bigint");
 
@@ -283,21 +284,46 @@ const removeBeyond = statement(
 const prune = statement("prune failed", "DELETE FROM failed_requests WHERE at < $1::text::bigint");
 const erase = statement("erase failed", "DELETE FROM failed_requests WHERE account_id = $1::text::bigint");
 
+const insertAddresses = statement(
+  "insert addresses",
+  `INSERT INTO request_addresses (request_id, account_id, key_id, address)
+   ${rowsIn(1, "text", "bigint", "bigint", "text")} WHERE true ON CONFLICT DO NOTHING`,
+);
+/** Ids begin with their time. */
+const timeOfId = (at: Ms): string => mintRequestId(at).slice(0, 12);
+const pruneAddresses = statement("prune addresses", "DELETE FROM request_addresses WHERE request_id < $1::text");
+const pruneAddressesBeyond = statement(
+  "prune addresses beyond",
+  `DELETE FROM request_addresses WHERE request_id <= (
+     SELECT request_id FROM request_addresses ORDER BY request_id DESC LIMIT 1 OFFSET $1::text::int)`,
+);
+const eraseAddresses = statement(
+  "erase addresses",
+  "DELETE FROM request_addresses WHERE account_id = $1::text::bigint",
+);
+const lastAddresses = statement(
+  "last addresses",
+  `WITH given (key) AS (${rowsIn(1, "bigint")})
+   SELECT key::float8 AS key, (SELECT address FROM request_addresses
+     WHERE account_id = $2::text::bigint AND key_id = key ORDER BY request_id DESC LIMIT 1) AS address FROM given`,
+);
+
 /** The same columns of both, by which filters and readers know them. */
 export const servedLog = (from: string, more = ""): string => `
-  SELECT ${more} at, billing_key AS request_id, account_id, key_id, endpoint, model, asked_model, tags, cost_center, 200 AS status, NULL::text AS reason, NULL::text AS cause, node,
+  SELECT ${more} at, billing_key AS request_id, account_id, key_id, endpoint, model, asked_model, tags, priority, cost_center, 200 AS status, NULL::text AS reason, NULL::text AS cause, node,
     wait_ms, sent_ms, first_token_ms, duration_ms, input_fresh + input_cached AS input, input_cached AS cached_input,
     output, reasoning, billed_tokens, input_cents, cached_input_cents, output_cents, input_parts, cached_input_parts, output_parts, 0 AS more
   FROM ${from}`;
 const failedLog = `
-  SELECT sequence, at, request_id, account_id, key_id, endpoint, model, asked_model, tags, NULL::text AS cost_center, status, reason, cause, node, wait_ms, sent_ms,
+  SELECT sequence, at, request_id, account_id, key_id, endpoint, model, asked_model, tags, priority, NULL::text AS cost_center, status, reason, cause, node, wait_ms, sent_ms,
     first_token_ms, duration_ms, input, 0 AS cached_input, output, 0 AS reasoning, coalesce(
       (SELECT billed_tokens FROM journal WHERE billing_key = failed_requests.request_id), 0) AS billed_tokens,
     NULL::bigint AS input_cents, NULL::bigint AS cached_input_cents, NULL::bigint AS output_cents,
     NULL::int AS input_parts, NULL::int AS cached_input_parts, NULL::int AS output_parts, more
   FROM failed_requests`;
 export const logColumns = `log.request_id AS "requestId", log.at::float8 AS at, log.account_id::float8 AS account,
-  log.key_id AS key, log.endpoint, log.model, log.asked_model AS "askedModel", log.tags, log.cost_center AS "costCenter", log.status::int AS status, log.reason, log.cause, log.node, log.wait_ms AS "waitMs",
+  log.key_id AS key, log.endpoint, log.model, log.asked_model AS "askedModel", log.tags, log.cost_center AS "costCenter", log.priority,
+  (SELECT address FROM request_addresses AS a WHERE a.request_id = log.request_id) AS address, log.status::int AS status, log.reason, log.cause, log.node, log.wait_ms AS "waitMs",
   log.sent_ms AS "sentMs", log.first_token_ms AS "firstTokenMs", log.duration_ms AS "durationMs",
   log.input::float8 AS input, log.cached_input::float8 AS "cachedInput", log.output::float8 AS output,
   log.reasoning::float8 AS reasoning, log.billed_tokens::float8 AS "billedTokens",
@@ -305,6 +331,11 @@ export const logColumns = `log.request_id AS "requestId", log.at::float8 AS at, 
   log.output_cents::float8 AS "outputCents", log.input_parts AS "inputParts", log.cached_input_parts AS "cachedInputParts",
   log.output_parts AS "outputParts", log.more::float8 AS more,
   (SELECT ${keyNameIn("k")} FROM api_keys AS k WHERE k.account_id = log.account_id AND k.id = log.key_id) AS "keyName"`;
+
+const reasonsWhere = (fits: (status: number) => boolean): readonly string[] =>
+  Object.entries(refusals).flatMap(([name, { status }]) => (fits(status) ? [`'${name}'`] : []));
+const refusedReasons = reasonsWhere((status) => status < 500);
+const brokenReasons = reasonsWhere((status) => status >= 500);
 
 /** With the values as parameters behind the first `taken`. */
 export function conditionsOf(filter: LogFilter, named: string | null, taken: number): Condition {
@@ -324,7 +355,17 @@ export function conditionsOf(filter: LogFilter, named: string | null, taken: num
   also(filter.status?.[0] ?? null, "status >=", "bigint");
   also(filter.status?.[1] ?? null, "status <=", "bigint");
   if (filter.reason === "failed") parts.push("AND log.reason IS NOT NULL");
-  else if (filter.reason !== "served") also(filter.reason, "reason =", "text");
+  else if (filter.reason === "refused" || filter.reason === "broken") {
+    parts.push(`AND log.reason IN (${(filter.reason === "broken" ? brokenReasons : refusedReasons).join(", ")})`);
+  } else if (filter.reason !== "served") also(filter.reason, "reason =", "text");
+  if (filter.priority === "standard") parts.push("AND log.priority IS NULL");
+  else also(filter.priority, "priority =", "text");
+  if (filter.address !== null) {
+    values.push(filter.address);
+    parts.push(
+      `AND EXISTS (SELECT 1 FROM request_addresses AS a WHERE a.request_id = log.request_id AND a.address = $${taken + values.length}::text)`,
+    );
+  }
   also(filter.from, "at >=", "bigint");
   also(filter.to, "at <", "bigint");
   also(filter.waitMinMs, "wait_ms >=", "bigint");

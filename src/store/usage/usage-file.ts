@@ -12,13 +12,13 @@ import { messageOf } from "../folder/folder-faults.ts";
 
 type UsageFile = UsageQueries & Readonly<{ close(): Promise<void> }>;
 
-/** `journalFile` is the database of a data folder that this process holds. */
-export function usageInFile(dataFolder: string, journalFile: string, log: Log): UsageFile {
+/** `journalFile` is the database of a data folder that this process holds. `follows`: an index that is there, from now on. */
+export function usageInFile(dataFolder: string, journalFile: string, log: Log, follows = true): UsageFile {
   const file = join(dataFolder, usageName);
   const failed = (reason: unknown): void => log("error", "the usage index failed", { reason: messageOf(reason) });
   const open = () => [file, journalFile];
   const worker = besideWorker(file, "store/usage/usage-worker.ts", open, { onNews: failed, onFailure: failed });
-  if (existsSync(file)) worker.start().catch(failed);
+  if (follows && existsSync(file)) worker.start().catch(failed);
   return remote<UsageFile>((call) =>
     call.order === "close"
       ? worker.close()

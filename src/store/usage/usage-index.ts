@@ -6,33 +6,46 @@
 // A page with any filter is a merge of the combinations of model, endpoint and key that fit, each in the order of time:
 // 63 places for each key in an index that are read side by side, however many replies there are.
 import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
-import { endUserOf, type EndUserRow, keyNameIn, namesIn, sumOf, type SumRow } from "./usage-sum.ts";
+import {
+  endUserOf,
+  type EndUserRow,
+  type FoundStep,
+  keyNameIn,
+  namesIn,
+  stepOf,
+  sumOf,
+  type SumRow,
+} from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
-  AccountUsage,
   DayUsage,
+  UsageAsked,
   UsageFilter,
   UsagePage,
   UsagePlace,
+  UsageQueries,
   UsageSummary,
 } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
-import type { ActivitySplit, EarlierActivity } from "../../core/activity.ts";
+import type { ReportAsked, ReportPart } from "../../core/report.ts";
 import { endUsersShownMax, journalDisorderMs } from "../limits.ts";
 import { dayMs } from "../../core/units.ts";
 import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
-import { SqliteQuestions } from "../questions.ts";
 import { accountsPage, type UseOf } from "./accounts-page.ts";
 import { type Beside, openBeside } from "../beside-ledger.ts";
 import type { RowOf } from "../ledger/schema.ts";
+import { SqliteQuestions } from "../questions.ts";
+import { foldedBetween, overTimeQuestion } from "./over-time.ts";
+import { cutDay, type FoundSums, reportQuestion, reportRowOf } from "./report.ts";
+import type { ServedAsked } from "./served-parts.ts";
 
 /** Journal lines in one step: about 70 ms. */
 export const usageIndexSliceLines = 20_000;
 
 /** Raised when the tables change: an index of another version is made again. */
-const indexVersion = 3;
+const indexVersion = 4;
 
 const tables = `
   CREATE TABLE kinds (
@@ -51,7 +64,7 @@ const tables = `
     PRIMARY KEY (account_id, kind_id, at, sequence)
   ) STRICT, WITHOUT ROWID;
 
-  -- The same of those that were for an end user of a key, by that one's number; and their sums.
+  -- The same of those that were for an end user of a key, by that one's number.
   CREATE TABLE end_user_replies (
     account_id INTEGER NOT NULL,
     end_user_id INTEGER NOT NULL,
@@ -61,9 +74,11 @@ const tables = `
     PRIMARY KEY (account_id, end_user_id, kind_id, at, sequence)
   ) STRICT, WITHOUT ROWID;
 
-  CREATE TABLE end_user_days (
+  -- Account 0 is all accounts together, end user 0 none.
+  CREATE TABLE days (
     account_id INTEGER NOT NULL,
     day INTEGER NOT NULL,
+    kind_id INTEGER NOT NULL,
     end_user_id INTEGER NOT NULL,
     requests INTEGER NOT NULL,
     input INTEGER NOT NULL,
@@ -71,21 +86,7 @@ const tables = `
     output INTEGER NOT NULL,
     reasoning INTEGER NOT NULL,
     billed_tokens INTEGER NOT NULL,
-    PRIMARY KEY (account_id, day, end_user_id)
-  ) STRICT, WITHOUT ROWID;
-
-  -- Account 0 is all accounts together.
-  CREATE TABLE days (
-    account_id INTEGER NOT NULL,
-    day INTEGER NOT NULL,
-    kind_id INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    input INTEGER NOT NULL,
-    cached_input INTEGER NOT NULL,
-    output INTEGER NOT NULL,
-    reasoning INTEGER NOT NULL,
-    billed_tokens INTEGER NOT NULL,
-    PRIMARY KEY (account_id, day, kind_id)
+    PRIMARY KEY (account_id, day, kind_id, end_user_id)
   ) STRICT, WITHOUT ROWID;
 
   -- The last line of the journal that is in the tables above.
@@ -107,6 +108,10 @@ const addSums = sums
 const mergedAtOnce = 400;
 /** Pairs of account and kind whose old replies are let go of in one step. */
 const prunedAtOnce = 200;
+/** As PostgreSQL has them. */
+const usageDays = `
+  CREATE TEMP VIEW usage_days AS
+  SELECT account_id, day, model, endpoint, key_id, end_user_id, ${sums} FROM main.days JOIN main.kinds ON kinds.id = kind_id`;
 /** What is not in the index yet, read once. */
 const sliceTable = `
   CREATE TEMP TABLE slice (
@@ -115,17 +120,6 @@ const sliceTable = `
   ) STRICT`;
 
 type Kind = Readonly<{ id: number; model: string; endpoint: string; key_id: KeyId }>;
-type EarlierRow = Readonly<{
-  at: Ms;
-  account: AccountId;
-  model: string;
-  key: KeyId;
-  node: string | null;
-  requests: number;
-  input: number;
-  cached_input: number;
-  output: number;
-}>;
 type Line = Pick<RowOf<"journal">, "at" | "sequence"> & JournalReply;
 type LinePlace = Readonly<{ at: Ms; sequence: number }>;
 type Mark = Pick<RowOf<"journal_folded">, "sequence" | "billing_key">;
@@ -152,6 +146,7 @@ export class UsageIndex {
 
   private constructor(database: Database) {
     this.#database = database;
+    database.run(usageDays);
     this.#statements = prepare(database);
     this.#questions = new SqliteQuestions(database);
   }
@@ -177,8 +172,8 @@ export class UsageIndex {
       const { addKinds, readSlice, addReplies, addDays, addAllDays, emptySlice, setMark } = this.#statements;
       addKinds.run(after, to);
       readSlice.run(after, to);
-      const { addEndUserReplies, addEndUserDays } = this.#statements;
-      for (const add of [addReplies, addDays, addAllDays, addEndUserReplies, addEndUserDays]) add.run();
+      const { addEndUserReplies } = this.#statements;
+      for (const add of [addReplies, addDays, addAllDays, addEndUserReplies]) add.run();
       emptySlice.run();
       setMark.run(to);
       return true;
@@ -209,8 +204,8 @@ export class UsageIndex {
   #beginWithSums(): void {
     const { emptyReplies, emptyDays, addFoldedKinds, addFoldedDays, addAllFoldedDays, setMarkToFolded } =
       this.#statements;
-    const { emptyEndUserReplies, emptyEndUserDays } = this.#statements; // sums do not say for whom
-    for (const statement of [emptyReplies, emptyDays, emptyEndUserReplies, emptyEndUserDays]) statement.run();
+    const { emptyEndUserReplies } = this.#statements; // sums do not say for whom
+    for (const statement of [emptyReplies, emptyDays, emptyEndUserReplies]) statement.run();
     for (const statement of [addFoldedKinds, addFoldedDays, addAllFoldedDays]) statement.run();
     setMarkToFolded.run();
   }
@@ -244,38 +239,40 @@ export class UsageIndex {
     };
   }
 
-  topAccounts(fromDay: number, limit: number): AccountUsage[] {
-    const rows = this.#statements.topAccounts.all(fromDay, limit);
-    return rows.map((row) => ({ account: row.account_id, ...sumOf(row) }));
-  }
-
   accounts(asked: AccountsAsked): Promise<AccountsFound> {
     return accountsPage((question, ...values) => this.#questions.rows(question, ...values), asked, useInDays);
   }
 
-  /** As UsageQueries.history. Steps of days have their sums here; shorter ones are summed from the journal's lines. */
-  history(from: Ms, until: Ms, stepMs: Ms, split: ActivitySplit): EarlierActivity[] {
+  /** As UsageQueries. */
+  overTime(asked: UsageAsked): Awaited<ReturnType<UsageQueries["overTime"]>> {
     return this.#database.transaction(() => {
-      const rows: readonly EarlierRow[] =
-        stepMs < dayMs
-          ? this.#statements.linesBetween.all(from, stepMs, this.#sequenceAt(from - journalDisorderMs), until)
-          : this.#statements.daysBetween.all(Math.floor(from / dayMs), Math.floor(until / dayMs));
-      const sums = new Map<string, EarlierActivity>();
-      for (const { at, account, model, key, node, requests, input, cached_input: cachedInput, output } of rows) {
-        const name = { model, node: node ?? "", account: `${account}`, key: `${account} ${key}` }[split];
-        const sum = sums.get(`${at} ${name}`) ?? { at, name, requests: 0, input: 0, cachedInput: 0, output: 0 };
-        sums.set(`${at} ${name}`, {
-          at,
-          name,
-          requests: sum.requests + requests,
-          input: sum.input + input,
-          cachedInput: sum.cachedInput + cachedInput,
-          output: sum.output + output,
-        });
-      }
-      return [...sums.values()];
+      const [from, until] = [asked.from, asked.until - 1].map((at) => Math.floor(at / dayMs));
+      return {
+        steps: this.#questions.rows<FoundStep>(...overTimeQuestion(asked, this.#served)).map(stepOf),
+        onlyDays: asked.stepMs < dayMs && this.#questions.rows(foldedBetween, from!, until!).length > 0,
+      };
     })();
   }
+
+  /** As UsageQueries. */
+  report(asked: ReportAsked): ReportPart {
+    return this.#database.transaction(() => {
+      const cut = cutDay(asked);
+      return {
+        rows: this.#questions.rows<FoundSums>(...reportQuestion(asked, this.#served)).map(reportRowOf),
+        cutsFoldedDay: cut !== null && this.#questions.rows(...cut).length > 0,
+      };
+    })();
+  }
+
+  /** All that is in the journal is in the sums. */
+  readonly #served: Pick<ServedAsked, "summedTo" | "near"> = {
+    summedTo: Number.MAX_SAFE_INTEGER,
+    near: (from, until, taken) => ({
+      where: `AND sequence >= $${taken + 1}::text::bigint AND sequence < $${taken + 2}::text::bigint`,
+      values: [this.#sequenceAt(from - journalDisorderMs), this.#sequenceAt(until + journalDisorderMs)],
+    }),
+  };
 
   /** The first line at or after a time, as far as lines are in order. */
   #sequenceAt(at: Ms): number {
@@ -394,16 +391,16 @@ function prepare(database: Database) {
   database.run(sliceTable);
   const addSlice = (account: "account_id" | "0", groups: string) =>
     database.prepare<unknown, []>(`
-      INSERT INTO days (account_id, day, kind_id, ${sums})
-      SELECT ${account}, day, kind_id, count(*), sum(input), sum(cached_input), sum(output), sum(reasoning),
+      INSERT INTO days (account_id, day, kind_id, end_user_id, ${sums})
+      SELECT ${account}, day, kind_id, ${account === "0" ? "0" : "coalesce(end_user_id, 0)"}, count(*), sum(input), sum(cached_input), sum(output), sum(reasoning),
         sum(billed_tokens)
       FROM slice WHERE true GROUP BY ${groups}
       ON CONFLICT DO UPDATE SET ${addSums}`);
   const folds = `ledger.journal_folds WHERE kind IN ('charge', 'coder_usage')`;
   const addFolds = (account: "account_id" | "0") =>
     database.prepare<unknown, []>(`
-      INSERT INTO days (account_id, day, kind_id, ${sums})
-      SELECT ${account}, day, kinds.id, sum(lines), sum(input_fresh + input_cached), sum(input_cached), sum(output),
+      INSERT INTO days (account_id, day, kind_id, end_user_id, ${sums})
+      SELECT ${account}, day, kinds.id, 0, sum(lines), sum(input_fresh + input_cached), sum(input_cached), sum(output),
         sum(reasoning), sum(billed_tokens)
       FROM (SELECT * FROM ${folds}) AS fold
       JOIN kinds ON kinds.model = fold.model AND kinds.endpoint = fold.endpoint AND kinds.key_id = fold.key_id
@@ -430,19 +427,12 @@ function prepare(database: Database) {
     addEndUserReplies: database.prepare<unknown, []>(`
       INSERT INTO end_user_replies (account_id, end_user_id, kind_id, at, sequence)
       SELECT account_id, end_user_id, kind_id, at, sequence FROM slice WHERE end_user_id IS NOT NULL ORDER BY 1, 2, 3, 4, 5`),
-    addEndUserDays: database.prepare<unknown, []>(`
-      INSERT INTO end_user_days (account_id, day, end_user_id, ${sums})
-      SELECT account_id, day, end_user_id, count(*), sum(input), sum(cached_input), sum(output), sum(reasoning),
-        sum(billed_tokens)
-      FROM slice WHERE end_user_id IS NOT NULL GROUP BY account_id, day, end_user_id
-      ON CONFLICT DO UPDATE SET ${addSums}`),
-    addDays: addSlice("account_id", "account_id, day, kind_id"),
-    addAllDays: addSlice("0", "day, kind_id"),
+    addDays: addSlice("account_id", "1, 2, 3, 4"),
+    addAllDays: addSlice("0", "2, 3"),
     folded: database.prepare<Mark & { at: number }, []>("SELECT sequence, billing_key, at FROM ledger.journal_folded"),
     emptyReplies: database.prepare<unknown, []>("DELETE FROM replies"),
     emptyDays: database.prepare<unknown, []>("DELETE FROM days"),
     emptyEndUserReplies: database.prepare<unknown, []>("DELETE FROM end_user_replies"),
-    emptyEndUserDays: database.prepare<unknown, []>("DELETE FROM end_user_days"),
     endUsersNamed: database.prepare<{ id: number; key_id: KeyId }, [number, string]>(
       "SELECT id, key_id FROM ledger.end_users WHERE account_id = ? AND name = ?",
     ),
@@ -450,7 +440,7 @@ function prepare(database: Database) {
       WITH sums AS (
         SELECT end_user_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
           sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens
-        FROM end_user_days WHERE account_id = ?1 AND day >= ?2 GROUP BY end_user_id
+        FROM days WHERE account_id = ?1 AND day >= ?2 AND end_user_id > 0 GROUP BY end_user_id
         ORDER BY billed_tokens DESC, requests DESC, end_user_id LIMIT ?3
       )
       SELECT sums.*, e.key_id, e.name FROM sums
@@ -494,22 +484,6 @@ function prepare(database: Database) {
     lineAt: database.prepare<{ at: number }, [number]>(
       "SELECT at FROM ledger.journal WHERE sequence >= ? ORDER BY sequence LIMIT 1",
     ),
-    linesBetween: database.prepare<EarlierRow, [from: number, stepMs: number, sequence: number, until: number]>(`
-      SELECT ?1 + (at - ?1) / ?2 * ?2 AS at, account_id AS account, model, key_id AS key, node, count(*) AS requests,
-        sum(input_fresh + input_cached) AS input, sum(input_cached) AS cached_input, sum(output) AS output
-      FROM ledger.journal
-      WHERE sequence >= ?3 AND at >= ?1 AND at < ?4 AND kind IN ('charge', 'coder_usage') GROUP BY 1, 2, 3, 4, 5`),
-    daysBetween: database.prepare<EarlierRow, [from: number, until: number]>(`
-      SELECT day * ${dayMs} AS at, account_id AS account, model, key_id AS key, NULL AS node, sum(requests) AS requests,
-        sum(input) AS input, sum(cached_input) AS cached_input, sum(output) AS output
-      FROM days JOIN kinds ON kinds.id = kind_id
-      WHERE account_id > 0 AND day >= ? AND day <= ? GROUP BY 1, 2, 3, 4`),
-    // Reads the days of all accounts, in this Worker.
-    topAccounts: database.prepare<SumRow & { account_id: number }, [number, number]>(`
-      SELECT account_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
-        sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens
-      FROM days WHERE account_id > 0 AND day >= ? GROUP BY account_id
-      ORDER BY billed_tokens DESC, requests DESC, account_id LIMIT ?`),
     totals: database.prepare<SumRow & { kind_id: number }, [number]>(`
       SELECT kind_id, sum(requests) AS requests, sum(input) AS input, sum(cached_input) AS cached_input,
         sum(output) AS output, sum(reasoning) AS reasoning, sum(billed_tokens) AS billed_tokens

@@ -1,5 +1,5 @@
 // Sums of usage, as both stores read them from their rows.
-import type { UsageSum, UsageSummary } from "../../account/usage-queries.ts";
+import type { UsageStep, UsageSum, UsageSummary } from "../../account/usage-queries.ts";
 import { type KeyId, noKey } from "../../core/types.ts";
 
 /** Of a line of the journal. */
@@ -18,12 +18,21 @@ export const sumOf = ({ requests, input, cached_input, output, reasoning, billed
   billedTokens: billed_tokens,
 });
 
+export type FoundStep = SumRow & Readonly<{ at: number; name: string | number | null; label?: string | null }>;
+
 export type EndUserRow = SumRow & Readonly<{ key_id: KeyId | null; name: string | null }>;
 
 export const endUserOf = (row: EndUserRow): UsageSummary["endUsers"][number] => ({
   key: row.key_id ?? noKey,
   name: row.name,
   ...sumOf(row),
+});
+
+export const stepOf = ({ at, name, label, ...sums }: FoundStep): UsageStep => ({
+  at,
+  name: name === null ? null : String(name),
+  ...(label === undefined ? {} : { label }),
+  ...sumOf(sums),
 });
 
 /** What filters may name. */

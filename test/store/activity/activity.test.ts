@@ -5,7 +5,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ActivityRow, durationBucket, percentile } from "../../../src/core/activity.ts";
+import { type ActivityRow, durationBucket, percentile, spanOf } from "../../../src/core/activity.ts";
 import { activityNamesMax } from "../../../src/core/limits.ts";
 import { activitySeriesMax } from "../../../src/store/activity/activity-sums.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
@@ -64,8 +64,8 @@ describe("counted and kept", () => {
     counts.count(answered({ at: now - 3 * minute }));
     await store.add(counts.take(), now);
     expect(counts.take()).toEqual([]);
-    const { from, all, series } = await store.read("1h", "model", now);
-    expect(new Date(from).toISOString()).toBe("2026-03-28T11:31:00.000Z");
+    const { all, series } = await store.read(spanOf("1h", now), "model", null);
+    expect(new Date(spanOf("1h", now).from).toISOString()).toBe("2026-03-28T11:31:00.000Z");
     expect(all.steps.requests).toHaveLength(60);
     expect([all.steps.requests[59], all.steps.requests[58], all.steps.requests[56]]).toEqual([2, 0, 1]);
     expect(all.total).toMatchObject({ requests: [3], answered: [3], input: [45], cachedInput: [15], output: [21] });
@@ -73,11 +73,11 @@ describe("counted and kept", () => {
       ["core-3", 2],
       ["core-3-pro", 1],
     ]);
-    const [, slow] = (await store.read("24h", "node", now)).series;
+    const [, slow] = (await store.read(spanOf("24h", now), "node", null)).series;
     expect(slow!.name).toBe("other");
     expect(Math.abs(slow!.total.waitP95[0]! / 3_000 - 1)).toBeLessThan(0.1);
     expect(Math.abs(slow!.total.firstTokenP50[0]! / 3_100 - 1)).toBeLessThan(0.1);
-    expect((await store.read("7d", "account", now)).series.map(({ name }) => name)).toEqual(["1", "2"]);
+    expect((await store.read(spanOf("7d", now), "account", null)).series.map(({ name }) => name)).toEqual(["1", "2"]);
   });
 
   test("keys are told apart within their accounts", async () => {
@@ -85,32 +85,23 @@ describe("counted and kept", () => {
     other.key = 3;
     for (const record of [answered({ account: 2 }), other, other, answered()]) counts.count(record);
     await store.add(counts.take(), now);
-    expect((await store.read("1h", "key", now)).series.map(({ name, total }) => [name, total.requests[0]])).toEqual([
+    expect(
+      (await store.read(spanOf("1h", now), "key", null)).series.map(({ name, total }) => [name, total.requests[0]]),
+    ).toEqual([
       ["2 3", 2],
       ["1 1", 1],
       ["2 1", 1],
     ]);
   });
 
-  test("what the journal knows of earlier stands before the counts, and counts once where it overlaps", async () => {
-    counts.count(answered({ at: now - 2 * hourMs }));
-    counts.count(answered());
-    counts.count(refused("too_many_requests"));
+  test("one account's or key's own are told without those of others", async () => {
+    for (const account of [1, 2, 2]) counts.count(answered({ account, waitMs: account * 1_000 }));
     await store.add(counts.take(), now);
-    expect(new Date((await store.began("7d"))!).toISOString()).toBe("2026-03-28T10:00:00.000Z");
-    expect(new Date((await store.began("1h"))!).toISOString()).toBe("2026-03-28T10:30:00.000Z");
-    const day = Date.UTC(2026, 2, 28);
-    const known = { input: 100, cachedInput: 50, output: 10 };
-    const earlier = [
-      { at: day, name: "core-3", requests: 9, ...known },
-      { at: day - 3 * dayMs, name: "older", requests: 40, ...known },
-      { at: day - 300 * dayMs, name: "much older", requests: 40, ...known },
-    ];
-    const { all, series } = await store.read("30d", "model", now, earlier);
-    expect(series.map(({ name }) => name)).toEqual(["older", "core-3", ""]);
-    expect([all.steps.requests.slice(-4), all.total.requests, all.total.answered]).toEqual([[40, 0, 0, 9], [49], [49]]);
-    expect([all.total.refused, all.total.input, all.total.output]).toEqual([[1], [200], [24]]);
-    expect(all.total.firstTokenP50[0]).not.toBeNull();
+    const { all, series } = await store.read(spanOf("24h", now), "account", "2");
+    expect([all.total.requests, series]).toEqual([[2], []]);
+    expect(Math.abs(all.total.waitP50[0]! / 2_000 - 1)).toBeLessThan(0.1);
+    expect((await store.read(spanOf("24h", now), "key", "1 1")).all.total.requests).toEqual([1]);
+    expect((await store.read(spanOf("24h", now), "account", "3")).all.total.requests).toEqual([0]);
   });
 
   test("a file of the version before, with a table for each step, keeps its charts", async () => {
@@ -118,7 +109,10 @@ describe("counted and kept", () => {
     const file = newFile();
     const before = openActivity(file);
     await before.add(counts.take(), now);
-    const expected = [await before.read("1h", "model", now), await before.read("30d", "model", now)];
+    const expected = [
+      await before.read(spanOf("1h", now), "model", null),
+      await before.read(spanOf("30d", now), "model", null),
+    ];
     before.close();
     const database = new Database(file);
     for (const [name, stepMs] of [
@@ -134,7 +128,10 @@ describe("counted and kept", () => {
     database.run("PRAGMA user_version = 2");
     database.close();
     const after = openActivity(file);
-    expect([await after.read("1h", "model", now), await after.read("30d", "model", now)]).toEqual(expected);
+    expect([
+      await after.read(spanOf("1h", now), "model", null),
+      await after.read(spanOf("30d", now), "model", null),
+    ]).toEqual(expected);
     expect(expected[1]!.all.total.requests).toEqual([5]);
     after.close();
   });
@@ -147,9 +144,9 @@ describe("counted and kept", () => {
     gone.ending = "cancelled";
     counts.count(gone);
     await store.add(counts.take(), now);
-    const { all } = await store.read("1h", "model", now);
+    const { all } = await store.read(spanOf("1h", now), "model", null);
     expect(all.total).toMatchObject({ requests: [5], answered: [0], refused: [3], failed: [1], left: [1] });
-    expect(await store.reasons(Date.UTC(2026, 2, 28))).toEqual([
+    expect(await store.reasons(Date.UTC(2026, 2, 28), now + minute)).toEqual([
       { reason: "too_many_requests", requests: 3 },
       { reason: "node_failed", requests: 1 },
     ]);
@@ -161,12 +158,13 @@ describe("counted and kept", () => {
       counts.count(answered({ at: now - age }));
       await store.add(counts.take(), now - age);
     }
-    expect((await store.read("24h", "model", now)).all.total.requests).toEqual([3]);
-    expect((await store.read("7d", "model", now)).all.total.requests).toEqual([4]);
-    expect((await store.read("90d", "model", now)).all.total.requests).toEqual([5]);
+    expect((await store.read(spanOf("1h", now), "model", null)).all.total.requests).toEqual([2]);
+    expect((await store.read(spanOf("24h", now), "model", null)).all.total.requests).toEqual([3]);
+    expect((await store.read(spanOf("7d", now), "model", null)).all.total.requests).toEqual([4]);
+    expect((await store.read(spanOf("90d", now), "model", null)).all.total.requests).toEqual([5]);
     await store.add([], now + 20 * dayMs);
-    expect((await store.read("90d", "model", now + 20 * dayMs)).all.total.requests).toEqual([4]);
-    expect((await store.read("24h", "model", now)).all.total.requests).toEqual([0]);
+    expect((await store.read(spanOf("90d", now + 20 * dayMs), "model", null)).all.total.requests).toEqual([4]);
+    expect((await store.read(spanOf("1h", now), "model", null)).all.total.requests).toEqual([0]);
   });
 
   test("of 1,000 names in a minute the busiest are kept, the rest are one, and nothing is lost", async () => {
@@ -178,7 +176,7 @@ describe("counted and kept", () => {
       await store.add(rows, now);
     }
     for (const range of ["1h", "7d"] as const) {
-      const { all, series } = await store.read(range, "model", now);
+      const { all, series } = await store.read(spanOf(range, now), "model", null);
       expect(all.total.requests).toEqual([1_050]);
       expect(series).toHaveLength(activitySeriesMax);
       expect(series[0]).toMatchObject({ name: "busy", total: { requests: [50] } });
@@ -229,11 +227,11 @@ describe("the file", () => {
     const first = open();
     const counted = [[row], [row, row]];
     first.follow(() => counted.pop() ?? []);
-    expect((await first.read("1h", "model")).all.total.requests).toEqual([2]);
+    expect((await first.read(spanOf("1h", now), "model", null)).all.total.requests).toEqual([2]);
     await first.close();
     const second = open();
     await second.add([row]);
-    expect((await second.read("1h", "model")).all.total.requests).toEqual([4]);
+    expect((await second.read(spanOf("1h", now), "model", null)).all.total.requests).toEqual([4]);
     await second.close();
     expect(statSync(join(data, "activity.db")).mode & 0o777).toBe(0o600);
     expect(logged).toEqual([]);
@@ -249,7 +247,7 @@ describe("the file", () => {
     await file.add([row]);
     rmSync(join(data, "activity.db-wal"), { recursive: true });
     await file.add([row]);
-    expect((await file.read("1h", "model")).all.total.requests).toEqual([2]);
+    expect((await file.read(spanOf("1h", now), "model", null)).all.total.requests).toEqual([2]);
     await file.close();
   });
 
@@ -258,7 +256,7 @@ describe("the file", () => {
     writeFileSync(file, "no database ".repeat(1_000));
     const store = openActivity(file);
     await store.add([row], now);
-    expect((await store.read("1h", "model", now)).all.total.requests).toEqual([1]);
+    expect((await store.read(spanOf("1h", now), "model", null)).all.total.requests).toEqual([1]);
     store.close();
   });
 
@@ -268,7 +266,7 @@ describe("the file", () => {
     file.follow(() => [row]);
     await file.write();
     expect(logged).not.toEqual([]);
-    await expect(file.read("1h", "model")).rejects.toThrow("activity for the charts cannot be read");
+    await expect(file.read(spanOf("1h", now), "model", null)).rejects.toThrow("activity for the charts cannot be read");
     await file.close();
   });
 });

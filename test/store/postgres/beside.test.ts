@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ActivityRow, activityRanges, type ActivityRange, activitySplits } from "../../../src/core/activity.ts";
+import { type ActivityRow, activitySplits, spanOf } from "../../../src/core/activity.ts";
+import { rangeNames } from "../../../src/core/over-time.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { refuse } from "../../../src/core/refusals.ts";
 import { ActivityTables } from "../../../src/store/activity/activity-tables.ts";
@@ -86,20 +87,19 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
         await file.add(rows, now);
         await Promise.all([one.add(rows.slice(0, 25), now), other.add(rows.slice(25), now)]);
       }
-      const earlier = [
-        { at: now - (now % dayMs) - 3 * dayMs, name: "a", requests: 9, input: 1, cachedInput: 1, output: 2 },
-      ];
-      for (const range of Object.keys(activityRanges) as ActivityRange[]) {
-        expect(await one.began(range)).toEqual(await file.began(range));
+      for (const range of rangeNames) {
+        const span = spanOf(range, now);
         for (const split of activitySplits) {
-          expect(await one.read(range, split, now, earlier)).toEqual(await file.read(range, split, now, earlier));
+          for (const name of [null, "a"]) {
+            expect(await one.read(span, split, name)).toEqual(await file.read(span, split, name));
+          }
           const byName = (totals: readonly { name: string }[]) => totals.toSorted((a, b) => (a.name < b.name ? -1 : 1));
           expect(byName(await one.totals(split, now - 5 * hourMs))).toEqual(
             byName(await file.totals(split, now - 5 * hourMs)),
           );
         }
       }
-      expect(await one.reasons(now - hourMs)).toEqual(await file.reasons(now - hourMs));
+      expect(await one.reasons(now - hourMs, now)).toEqual(await file.reasons(now - hourMs, now));
       file.close();
     }, 60_000);
 
@@ -136,7 +136,7 @@ describe.skipIf(noPostgres)("beside the ledger", () => {
       kept.follow(() => [rowAt(now)]);
       await kept.write();
       expect(logged).toEqual(["activity for the charts cannot be written"]);
-      expect(String(await kept.began("1h").catch((thrown: unknown) => thrown))).toContain(
+      expect(String(await kept.reasons(0, 1).catch((thrown: unknown) => thrown))).toContain(
         "activity for the charts cannot be read",
       );
       await kept.close();

@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { openAccounting } from "../../../src/books/accounting.ts";
+import { spanOf } from "../../../src/core/activity.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { dayMs } from "../../../src/core/units.ts";
 import { isRefusal } from "../../../src/core/refusals.ts";
@@ -250,7 +251,7 @@ describe.skipIf(noPostgres)("the books", () => {
     expect(await summariesOf(again)).toEqual(usageBefore);
     again.close();
     const activity = openActivity(join(back, "activity.db"));
-    expect((await activity.read("7d", "model", now)).all.total).toMatchObject({
+    expect((await activity.read(spanOf("7d", now), "model", null)).all.total).toMatchObject({
       requests: [3],
       left: [1],
       output: [7],

@@ -11,9 +11,9 @@ import {
   type UsagePlace,
   type UsageQueries,
 } from "../../../src/account/usage-queries.ts";
+import { usageSplits } from "../../../src/core/over-time.ts";
 import { accountSorts } from "../../../src/core/account-columns.ts";
 import type { AccountsAsked } from "../../../src/account/accounts-page.ts";
-import { activitySplits } from "../../../src/core/activity.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { reportGroups } from "../../../src/core/report-columns.ts";
@@ -168,16 +168,42 @@ describe("usage", () => {
       });
       expect(inOrder(found)).toEqual(inOrder(expected));
     }
-    expect(await there.topAccounts(today - 3, 2)).toEqual([...(await here.topAccounts(today - 3, 2))]);
-    for (const split of activitySplits) {
-      for (const stepMs of [hourMs, dayMs]) {
-        if (split === "node" && stepMs === dayMs) continue; // lines know their nodes, and sums of days do not
-        const sorted = async (usage: UsageQueries) =>
-          (await usage.history(today * dayMs - 2 * dayMs, today * dayMs + dayMs, stepMs, split))
-            .map((row) => JSON.stringify(Object.entries(row).sort()))
-            .sort();
-        expect([split, stepMs, await sorted(there)]).toEqual([split, stepMs, await sorted(here)]);
-      }
+    for (let round = 0; round < 40; round += 1) {
+      const by = pick(usageSplits);
+      const account = by === "account" ? everyAccount : pick([everyAccount, 1, 2, 4]);
+      const { model, endpoint, key, endUser } = filters();
+      const stepMs = pick([hourMs, dayMs, 3 * dayMs]);
+      const from = round === 0 ? 0 : stepMs < dayMs ? someTime() : start + below(3) * dayMs;
+      const until = round === 0 ? start + 10 * dayMs : from + stepMs * (1 + below(9));
+      const filter = { model, endpoint, key, endUser: endUser ?? null };
+      const asked = { account, from, until, stepMs, by, filter };
+      const sorted = async (usage: UsageQueries) =>
+        (await usage.overTime(asked)).steps.map((row) => JSON.stringify(Object.entries(row).sort())).sort();
+      const expected = await sorted(here);
+      expect([asked, await sorted(there)]).toEqual([asked, expected]);
+      // and they are what the journal has
+      const fitting = lines.filter(
+        (line) =>
+          line["kind"] !== "credit" &&
+          (account === everyAccount || line["account_id"] === account) &&
+          Number(line["at"]) >= from &&
+          Number(line["at"]) < until &&
+          (model === null || line["model"] === model) &&
+          (endpoint === null || line["endpoint"] === endpoint) &&
+          (key === null || line["key_id"] === key) &&
+          (filter.endUser === null || (filter.endUser === "ann" && line["end_user_id"] === 1)),
+      );
+      const rows = (await here.overTime(asked)).steps;
+      const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((total, row) => total + of(row), 0);
+      const wanted = (column: string) => fitting.reduce((total, line) => total + Number(line[column]), 0);
+      expect([asked, sum(({ requests }) => requests)]).toEqual([asked, fitting.length]);
+      expect(sum(({ input }) => input)).toBe(wanted("input_fresh") + wanted("input_cached"));
+      expect([sum(({ output }) => output), sum(({ billedTokens }) => billedTokens)]).toEqual([
+        wanted("output"),
+        wanted("billed_tokens"),
+      ]);
+      const steps = new Set(fitting.map((line) => from + Math.floor((Number(line["at"]) - from) / stepMs) * stepMs));
+      expect(new Set(rows.map(({ at }) => at))).toEqual(steps);
     }
   }
 
@@ -355,10 +381,10 @@ describe("usage", () => {
           sum.map((one, at) => one + added[at]!),
         );
       }
-      const here = await sqlite.report(asked);
-      expect([asked, await beside.report(asked)]).toEqual([asked, here]);
-      expect(here.cutsFoldedDay).toBe(false);
-      const found = here.rows.map(({ requests, input, cached, output, billed }) => [
+      const asHere = await here.report(asked);
+      expect([asked, await there.report(asked)]).toEqual([asked, asHere]);
+      expect(asHere.cutsFoldedDay).toBe(false);
+      const found = asHere.rows.map(({ requests, input, cached, output, billed }) => [
         requests,
         input,
         cached,
@@ -367,7 +393,7 @@ describe("usage", () => {
       ]);
       const inOrder = (rows: number[][]) => rows.map((row) => JSON.stringify(row)).sort();
       expect(inOrder(found)).toEqual(inOrder([...sums.values()]));
-      expect(here.rows.map(({ billed }) => billed)).toEqual(found.map((row) => row[4]!).sort((a, b) => b - a));
+      expect(asHere.rows.map(({ billed }) => billed)).toEqual(found.map((row) => row[4]!).sort((a, b) => b - a));
     }
 
     const fold = `INSERT INTO journal_folds (account_id, day, kind, period, model, endpoint, lines, used, credit_delta,
@@ -418,7 +444,7 @@ describe("usage", () => {
     writer.close();
     const any = { account: null, tag: null, costCenter: null, rowsMax: 10 };
     const of = (from: number, until: number) => ({ ...any, from, until, by: reportGroups });
-    for (const log of [sqlite, beside]) {
+    for (const usage of [here, there]) {
       const names = {
         account: 1,
         team: null,
@@ -432,10 +458,12 @@ describe("usage", () => {
         { ...names, cost_center: null, tag: null, requests: 4, input: 5, cached: 2, output: 1, billed: 5 },
         { ...names, cost_center: "R&D", tag: null, requests: 3, input: 3, cached: 1, output: 1, billed: 4 },
       ];
-      expect(await log.report(of(100 * dayMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
-      expect(await log.report(of(100 * dayMs - hourMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
-      expect(await log.report(of(100 * dayMs + hourMs, 102 * dayMs))).toEqual({ rows: [], cutsFoldedDay: true });
-      expect(await log.report({ ...of(0, 50 * dayMs), by: [] })).toEqual({ rows: [], cutsFoldedDay: false });
+      expect(await usage.report(of(100 * dayMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
+      expect(await usage.report(of(100 * dayMs - hourMs, 101 * dayMs))).toEqual({ rows, cutsFoldedDay: false });
+      expect(await usage.report(of(100 * dayMs + hourMs, 102 * dayMs))).toEqual({ rows: [], cutsFoldedDay: true });
+      expect(await usage.report({ ...of(0, 50 * dayMs), by: [] })).toEqual({ rows: [], cutsFoldedDay: false });
+    }
+    for (const log of [sqlite, beside]) {
       const limits = [["small", 95] as const, ["large", 950] as const];
       expect(await log.nearLimit(50, limits, 9)).toEqual([
         { account: 5, plan: "small", used: 130 },

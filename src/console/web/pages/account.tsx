@@ -62,7 +62,12 @@ export function AccountPage(): VNode {
             {(value) => (
               <ul class="item-list">
                 {value.sessions.map((shown) => (
-                  <SessionItem key={shown.id} session={shown} onEnded={sessions.reload} />
+                  <SessionItem
+                    key={shown.id}
+                    session={shown}
+                    end={() => post(`/sessions/${shown.id}/end`)}
+                    onEnded={sessions.reload}
+                  />
                 ))}
               </ul>
             )}
@@ -158,7 +163,9 @@ const EndOthers = ({ onEnded }: { onEnded: () => void }): VNode => (
   </AskButton>
 );
 
-function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onEnded: () => void }): VNode {
+type SessionItemProps = Readonly<{ session: BrowserSession; end: () => Promise<unknown>; onEnded: () => void }>;
+
+export function SessionItem({ session: shown, end, onEnded }: SessionItemProps): VNode {
   const name = browserName(shown.browser);
   return (
     <li>
@@ -182,7 +189,7 @@ function SessionItem({ session: shown, onEnded }: { session: BrowserSession; onE
           title={t("account.end_ask")}
           confirm={t("common.sign_out")}
           onConfirm={async () => {
-            await post(`/sessions/${shown.id}/end`);
+            await end();
             toast(t("account.ended", { name }));
             onEnded();
           }}

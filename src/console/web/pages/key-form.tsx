@@ -7,7 +7,7 @@ import type { AccountKey, CreatedAccountKey, KeyLimits } from "../../api/keys.ts
 import { FormDialog } from "../parts/asking-dialogs.tsx";
 import { Field, TextField } from "../parts/field.tsx";
 import { Select } from "../parts/select.tsx";
-import { post } from "../request.ts";
+import type { KeyActs } from "./key-acts.ts";
 import { sells } from "../session.ts";
 import { t } from "../texts.ts";
 
@@ -23,9 +23,13 @@ const texts = ["expires_at", "models", "addresses", "priority", "priority_max"] 
 const fieldNames = [...texts, ...tokenNames, ...countNames.map(([name]) => name)];
 const empty = Object.fromEntries(["name", ...fieldNames].map((name) => [name, ""])) as Fields;
 
-type NewKeyDialogProps = Readonly<{ onClose: () => void; onMade: (key: CreatedAccountKey) => void }>;
+type NewKeyDialogProps = Readonly<{
+  acts: KeyActs;
+  onClose: () => void;
+  onMade: (key: CreatedAccountKey) => void;
+}>;
 
-export const NewKeyDialog = ({ onClose, onMade }: NewKeyDialogProps): VNode => (
+export const NewKeyDialog = ({ acts, onClose, onMade }: NewKeyDialogProps): VNode => (
   <KeyDialog
     title={t("keys.new")}
     given={empty}
@@ -38,14 +42,14 @@ export const NewKeyDialog = ({ onClose, onMade }: NewKeyDialogProps): VNode => (
         ...limitsOf(fields, empty, forwards),
         ...(forwards && { forwards_users: true }),
       };
-      onMade(await post("/keys", wanted as { name: string }));
+      onMade(await acts.create(wanted as { name: string }));
     }}
   />
 );
 
-type LimitsDialogProps = Readonly<{ shown: AccountKey; onClose: () => void; onDone: () => void }>;
+type LimitsDialogProps = Readonly<{ acts: KeyActs; shown: AccountKey; onClose: () => void; onDone: () => void }>;
 
-export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNode => {
+export const LimitsDialog = ({ acts, shown, onClose, onDone }: LimitsDialogProps): VNode => {
   const given = fieldsOf(shown);
   return (
     <KeyDialog
@@ -56,7 +60,7 @@ export const LimitsDialog = ({ shown, onClose, onDone }: LimitsDialogProps): VNo
       onClose={onClose}
       send={async (fields, forwards) => {
         const changed = limitsOf(fields, given, forwards);
-        await post(`/keys/${shown.id}/limits`, {
+        await acts.limit(shown.id, {
           ...changed,
           ...(forwards === shown.forwards_users ? {} : { forwards_users: forwards }),
         });

@@ -1,18 +1,20 @@
 // The account's named keys: their limits and use, and the actions that make, rename, limit and revoke them.
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { countsInWords } from "../../../core/count-limits.ts";
 import type { AccountKey, CreatedAccountKey } from "../../api/keys.ts";
 import { count, date } from "../format.ts";
-import { Confirm } from "../parts/asking-dialogs.tsx";
+import { AskButton, Confirm } from "../parts/asking-dialogs.tsx";
 import { NameDialog } from "../parts/name-dialog.tsx";
 import { FreshKey } from "../parts/secret.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
-import { get, post } from "../request.ts";
+import { post } from "../request.ts";
 import { sells } from "../session.ts";
 import { useResource } from "../resource.ts";
+import { t } from "../texts.ts";
 import { useWish } from "../wish.ts";
+import { type KeyActs, keyActs } from "./key-acts.ts";
 import { LimitsDialog, NewKeyDialog } from "./key-form.tsx";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
@@ -22,34 +24,53 @@ import { buttonColumn, figures, Table } from "../parts/table.tsx";
 /** The key that is regenerated instead of revoked; it has a card of its own. */
 const defaultKeyId = 1;
 
-type Asking = Readonly<{ what: "limits" | "rename" | "revoke"; key: AccountKey }>;
+type Asking = Readonly<{ what: "limits" | "rename" | "revoke" | "cost_center"; key: AccountKey }>;
 
-/** `onMade` gets a new key, which is shown only once, or null when that key was revoked. */
-export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void }): VNode {
-  const keys = useResource(() => get("/keys"), "keys");
+type NamedKeysProps = Readonly<{
+  /** The account that an operator looks at: all its keys are shown. */
+  of?: number;
+  /** Gets a new key, which is shown only once, or null when that key was revoked. */
+  onMade?: (apiKey: string | null) => void;
+}>;
+
+export function NamedKeys({ of, onMade = () => {} }: NamedKeysProps): VNode {
+  const acts = keyActs(of ?? null);
+  const keys = useResource(() => acts.list(), `keys ${of}`);
   const [making, setMaking] = useState(false);
-  const [made, setMade] = useState<CreatedAccountKey | null>(null);
+  const [made, setMade] = useState<Pick<CreatedAccountKey, "id" | "name" | "api_key"> | null>(null);
   const [asking, setAsking] = useState<Asking | null>(null);
   const close = (): void => setAsking(null);
   useWish({ new: () => setMaking(true) });
+  const rotated = (api_key: string): void => {
+    setMade({ id: defaultKeyId, name: "default", api_key });
+    keys.reload();
+  };
   const changed = (): void => {
     close();
     keys.reload();
   };
   return (
     <Card
-      title="Named keys"
-      aria-label="Named keys"
+      title={of === undefined ? "Named keys" : t("sheet.keys")}
+      aria-label={of === undefined ? "Named keys" : t("sheet.keys")}
       side={<Button caption="New key" class="button small" onClick={() => setMaking(true)} />}
     >
       {made !== null && (
         <FreshKey title={`The key “${made.name}”.`} apiKey={made.api_key} label={`Copy the key ${made.name}`} />
       )}
       <Loaded resource={keys} lines={3}>
-        {({ keys }) => <KeyTable keys={keys.filter(({ id }) => id !== defaultKeyId)} onAsk={setAsking} />}
+        {({ keys: all }) => (
+          <KeyTable
+            keys={of === undefined ? all.filter(({ id }) => id !== defaultKeyId) : all}
+            isOfOperator={of !== undefined}
+            onAsk={setAsking}
+            rotate={of !== undefined && <RotateButton of={of} onRotated={rotated} />}
+          />
+        )}
       </Loaded>
       {making && (
         <NewKeyDialog
+          acts={acts}
           onClose={() => setMaking(false)}
           onMade={(key) => {
             setMaking(false);
@@ -59,10 +80,14 @@ export function NamedKeys({ onMade }: { onMade: (apiKey: string | null) => void 
           }}
         />
       )}
-      {asking?.what === "limits" && <LimitsDialog shown={asking.key} onClose={close} onDone={changed} />}
-      {asking?.what === "rename" && <RenameDialog shown={asking.key} onClose={close} onDone={changed} />}
+      {asking?.what === "limits" && <LimitsDialog acts={acts} shown={asking.key} onClose={close} onDone={changed} />}
+      {asking?.what === "rename" && <RenameDialog acts={acts} shown={asking.key} onClose={close} onDone={changed} />}
+      {asking?.what === "cost_center" && of !== undefined && (
+        <CostCenterDialog of={of} shown={asking.key} onClose={close} onDone={changed} />
+      )}
       {asking?.what === "revoke" && (
         <RevokeDialog
+          acts={acts}
           shown={asking.key}
           onClose={close}
           onDone={() => {
@@ -84,9 +109,48 @@ const actions = [
   ["revoke", "Revoke"],
 ] as const;
 
-type KeyTableProps = Readonly<{ keys: readonly AccountKey[]; onAsk: (asking: Asking) => void }>;
+function RotateButton({ of, onRotated }: { of: number; onRotated: (apiKey: string) => void }): VNode {
+  return (
+    <AskButton
+      caption={t("sheet.rotate")}
+      class="button small"
+      title={t("sheet.rotate_ask")}
+      confirm={t("sheet.rotate")}
+      onConfirm={async () => onRotated((await post(`/operator/accounts/${of}/keys/rotate`)).api_key)}
+    >
+      <p>{t("sheet.rotate_about")}</p>
+    </AskButton>
+  );
+}
 
-function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
+type CostCenterProps = Readonly<{ of: number; shown: AccountKey; onClose: () => void; onDone: () => void }>;
+
+const CostCenterDialog = ({ of, shown: { id, name, cost_center }, onClose, onDone }: CostCenterProps): VNode => (
+  <NameDialog
+    title={t("sheet.cost_center_of", { name })}
+    label={t("sheet.cost_center")}
+    hint={t("sheet.cost_center_key_hint")}
+    name={cost_center ?? ""}
+    maxLength={100}
+    isOptional
+    caption={t("sheet.save")}
+    onName={async (given) => {
+      await post(`/operator/accounts/${of}/cost-center`, { cost_center: given || null, key: id });
+      onDone();
+    }}
+    onClose={onClose}
+  />
+);
+
+type KeyTableProps = Readonly<{
+  keys: readonly AccountKey[];
+  isOfOperator: boolean;
+  onAsk: (asking: Asking) => void;
+  /** The button of the first key. */
+  rotate: ComponentChildren;
+}>;
+
+function KeyTable({ keys, isOfOperator, onAsk, rotate }: KeyTableProps): VNode {
   if (keys.length === 0) {
     return (
       <Empty icon="key" title="No named keys yet">
@@ -102,43 +166,62 @@ function KeyTable({ keys, onAsk }: KeyTableProps): VNode {
       columns={["Name", "Last used", "May", ...figures(...(isLimited ? ["Today", "This month"] : [])), buttonColumn()]}
     >
       {keys.map((key) => (
-        <KeyRow key={key.id} shown={key} isLimited={isLimited} onAsk={onAsk} />
+        <KeyRow
+          key={key.id}
+          shown={key}
+          isLimited={isLimited}
+          acts={isOfOperator ? [...actions, ["cost_center", t("sheet.cost_center")]] : actions}
+          onAsk={onAsk}
+          rotate={rotate}
+        />
       ))}
     </Table>
   );
 }
 
-type KeyRowProps = Readonly<{ shown: AccountKey; isLimited: boolean; onAsk: (asking: Asking) => void }>;
+type KeyRowProps = Readonly<{
+  shown: AccountKey;
+  isLimited: boolean;
+  acts: readonly (readonly [what: Asking["what"], caption: string])[];
+  onAsk: (asking: Asking) => void;
+  rotate: ComponentChildren;
+}>;
 
-const KeyRow = ({ shown: key, isLimited, onAsk }: KeyRowProps): VNode => (
+const KeyRow = ({ shown: key, isLimited, acts, onAsk, rotate }: KeyRowProps): VNode => (
   <tr>
     <td class="break">
-      {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}{" "}
+      {key.name} {key.ending !== null && <code class="quiet nowrap">…{key.ending}</code>}{" "}
       {key.machine && <span class="badge">machine</span>} {key.expired && <span class="badge bad">Expired</span>}
+      {key.member !== null && <div class="quiet small-text">{key.member}</div>}
     </td>
-    <td class="nowrap quiet">{key.last_used_at === null ? "never used" : <Time at={key.last_used_at} />}</td>
+    <td class="nowrap quiet">
+      {key.last_used_at === null ? "never used" : <Time at={key.last_used_at} />}
+      {key.last_address != null && <div class="small-text">{key.last_address}</div>}
+    </td>
     <td class="break sentence quiet small-text">{limitsOf(key)}</td>
     {isLimited && (
       <>
         <td class="number nowrap" data-name="Today">
-          {used(key.used_day, key.limit_day)}
+          {key.used_day === null ? "–" : used(key.used_day, key.limit_day)}
         </td>
         <td class="number nowrap" data-name="Month">
-          {used(key.used_month, key.limit_month)}
+          {key.used_month === null ? "–" : used(key.used_month, key.limit_month)}
         </td>
       </>
     )}
     <td class="nowrap sentence">
-      {actions.map(([what, caption]) => (
-        <>
-          <Button
-            caption={caption}
-            class="button small"
-            aria-label={`${caption} ${what === "limits" ? "of " : ""}${key.name}`}
-            onClick={() => onAsk({ what, key })}
-          />{" "}
-        </>
-      ))}
+      {key.id === defaultKeyId
+        ? rotate
+        : acts.map(([what, caption]) => (
+            <>
+              <Button
+                caption={caption}
+                class="button small"
+                aria-label={`${caption} ${what === "limits" ? "of " : ""}${key.name}`}
+                onClick={() => onAsk({ what, key })}
+              />{" "}
+            </>
+          ))}
     </td>
   </tr>
 );
@@ -155,13 +238,14 @@ function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey
     ...(key.limit_end_user_day === null ? [] : [`${count(key.limit_end_user_day)} a day for each`]),
     ...(key.priority === null ? [] : [key.priority]),
     ...countsInWords(key, count),
+    ...(key.cost_center === null ? [] : [key.cost_center]),
   ];
   return parts.join("; ");
 }
 
-type KeyDialogProps = Readonly<{ shown: AccountKey; onClose: () => void; onDone: () => void }>;
+type KeyDialogProps = Readonly<{ acts: KeyActs; shown: AccountKey; onClose: () => void; onDone: () => void }>;
 
-const RenameDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
+const RenameDialog = ({ acts, shown, onClose, onDone }: KeyDialogProps): VNode => (
   <NameDialog
     title="Rename the key"
     hint="The key itself stays as it is"
@@ -169,19 +253,19 @@ const RenameDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
     maxLength={64}
     caption="Rename"
     onName={async (name) => {
-      await post(`/keys/${shown.id}/name`, { name });
+      await acts.rename(shown.id, name);
       onDone();
     }}
     onClose={onClose}
   />
 );
 
-const RevokeDialog = ({ shown, onClose, onDone }: KeyDialogProps): VNode => (
+const RevokeDialog = ({ acts, shown, onClose, onDone }: KeyDialogProps): VNode => (
   <Confirm
     title="Revoke the key?"
     confirm="Revoke key"
     onConfirm={async () => {
-      await post(`/keys/${shown.id}/revoke`);
+      await acts.revoke(shown.id);
       toast(`The key ${shown.name} is void.`);
       onDone();
     }}

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { AccountNumbers } from "../../api/live.ts";
 import type { Overview } from "../../api/overview.ts";
-import { count, dollars, plural, worth } from "../format.ts";
+import { count, dollars, worth } from "../format.ts";
 import { Countdown } from "../parts/countdown.tsx";
 import { LeftMeter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
@@ -14,27 +14,28 @@ import { useResource } from "../resource.ts";
 import { isFreeOfCharge, numbers, sells, session } from "../session.ts";
 import { Fact } from "../parts/fact.tsx";
 import { Card } from "../parts/card.tsx";
+import { rich, t } from "../texts.ts";
 
 export function OverviewPage(): VNode {
   const overview = useResource(() => get("/overview"), "overview");
   useReloadAfterRequests(overview.reload);
   return (
     <Page
-      title="Overview"
+      title={t("menu.overview")}
       lead={
-        overview.value === null || session.value?.plans.length === 1 ? undefined : (
-          <>You are on the {overview.value.plan.name} plan.</>
-        )
+        overview.value === null || session.value?.plans.length === 1
+          ? undefined
+          : t("overview.plan", { plan: overview.value.plan.name })
       }
       actions={
         <>
           {overview.value?.numbers.spendable !== null && sells.value && (
             <a class="button" href="/plan">
-              Add credit
+              {t("overview.add_credit")}
             </a>
           )}
           <a class="button primary" href="/playground">
-            Open the playground
+            {t("overview.playground")}
           </a>
         </>
       }
@@ -44,6 +45,7 @@ export function OverviewPage(): VNode {
           <div class="stack-large">
             <Balance of={numbers.value ?? value.numbers} />
             <Limits of={numbers.value ?? value.numbers} spend={value.spend} />
+            <Recent />
             <LastRequests rows={value.last_requests} />
           </div>
         )}
@@ -71,29 +73,25 @@ const Balance = ({ of }: { of: AccountNumbers }): VNode | null =>
   of.spendable === null || !sells.value ? null : <LimitedBalance of={of} spendable={of.spendable} />;
 
 const LimitedBalance = ({ of, spendable }: { of: AccountNumbers; spendable: number }): VNode => (
-  <section class="card hero" aria-label="Balance">
+  <section class="card hero" aria-label={t("menu.balance")}>
     <div>
-      <span class="figure-name">To spend now</span>
+      <span class="figure-name">{t("left.to_spend")}</span>
       <strong class={spendable < 0 ? "big below" : "big"}>{count(spendable)}</strong>
-      <span class="quiet">balance tokens, worth {worth(spendable)}</span>
+      <span class="quiet">{t("overview.worth", { worth: worth(spendable) })}</span>
     </div>
     <div class="stack">
       {of.allowance.left !== null && of.allowance.granted !== null && of.allowance.granted > 0 && (
         <LeftMeter
-          name="Today's allowance"
+          name={t("left.allowance")}
           left={of.allowance.left}
           of={of.allowance.granted}
-          about={
-            <>
-              Renews in <Countdown to={of.allowance.renews_at} />
-            </>
-          }
+          about={rich("overview.renews", { time: <Countdown to={of.allowance.renews_at} /> })}
         />
       )}
       <dl class="facts">
-        <Fact name="Purchased credit" class="number" value={count(of.credit)} />
+        <Fact name={t("left.credit")} class="number" value={count(of.credit)} />
         <Fact
-          name="Reserved by open requests"
+          name={t("overview.reserved")}
           class="number"
           value={of.reserved.tokens === 0 ? "0" : `−${count(of.reserved.tokens)}`}
         />
@@ -103,35 +101,35 @@ const LimitedBalance = ({ of, spendable }: { of: AccountNumbers; spendable: numb
 );
 
 const Limits = ({ of, spend }: { of: AccountNumbers; spend: Overview["spend"] }): VNode => (
-  <section class="grid-4" aria-label="Limits and spend">
+  <section class="grid-4" aria-label={t("overview.limits")}>
     <div class="card stack">
       <div>
-        <span class="figure-name">In flight</span>
+        <span class="figure-name">{t("overview.in_flight")}</span>
         <p class="figure">
           {count(of.requests_in_flight)}
-          <span class="figure-unit">{of.requests_in_flight === 1 ? "request" : "requests"}</span>
+          <span class="figure-unit">{t("overview.requests", { requests: of.requests_in_flight })}</span>
         </p>
       </div>
-      <p class="quiet small-text">{plural(of.reserved.requests, "open reservation")}</p>
+      <p class="quiet small-text">{t("overview.reservations", { reservations: of.reserved.requests })}</p>
     </div>
     {!isFreeOfCharge([{ billed_tokens: spend.days30_tokens }]) && (
       <div class="card stack">
         <div>
-          <span class="figure-name">Spent today</span>
+          <span class="figure-name">{t("overview.spent_today")}</span>
           <p class="figure">{dollars(spend.today_usd)}</p>
         </div>
-        <p class="quiet small-text">{dollars(spend.days30_usd)} in the last 30 days</p>
+        <p class="quiet small-text">{t("overview.spent_30", { amount: dollars(spend.days30_usd) })}</p>
       </div>
     )}
-    <LimitCard name="Coder calls" limit={of.coder_calls} renews="New window in" />
-    <LimitCard name="Web searches" limit={of.searches} renews="Renew in" />
+    <LimitCard name={t("overview.coder_calls")} limit={of.coder_calls} isWindow />
+    <LimitCard name={t("overview.searches")} limit={of.searches} />
   </section>
 );
 
-type LimitCardProps = Readonly<{ name: string; limit: AccountNumbers["searches"]; renews: string }>;
+type LimitCardProps = Readonly<{ name: string; limit: AccountNumbers["searches"]; isWindow?: boolean }>;
 
 /** Nothing for an unlimited or missing quota. */
-function LimitCard({ name, limit: { left, limit, renews_at }, renews }: LimitCardProps): VNode | null {
+function LimitCard({ name, limit: { left, limit, renews_at }, isWindow }: LimitCardProps): VNode | null {
   if (left === null || limit === null || limit === 0) return null;
   return (
     <div class="card">
@@ -139,25 +137,35 @@ function LimitCard({ name, limit: { left, limit, renews_at }, renews }: LimitCar
         name={name}
         left={left}
         of={limit}
-        about={
-          <>
-            {renews} <Countdown to={renews_at} />
-          </>
-        }
+        about={rich(isWindow ? "overview.new_window" : "overview.renews", { time: <Countdown to={renews_at} /> })}
       />
     </div>
   );
 }
 
+/** What was used, once the chart is there: it is not part of the first load. */
+function Recent(): VNode {
+  const chart = useResource(async () => (await import("../parts/over-time.tsx")).RecentUse, "chart");
+  return (
+    <section class="card recent-use">
+      <Loaded resource={chart} lines={8}>
+        {(RecentUse) => <RecentUse />}
+      </Loaded>
+    </section>
+  );
+}
+
 const LastRequests = ({ rows }: { rows: Overview["last_requests"] }): VNode => (
-  <Card title="Last requests" side={rows.length > 0 && <a href="/usage">All usage</a>}>
+  <Card title={t("overview.last")} side={rows.length > 0 && <a href="/usage">{t("overview.all_requests")}</a>}>
     {rows.length === 0 ? (
-      <Empty icon="bolt" title="No requests yet">
-        Try a model in the <a href="/playground">playground</a>, or use your <a href="/key">API key</a> in your own
-        program.
+      <Empty icon="bolt" title={t("usage.none")}>
+        {rich("overview.none_about", {
+          playground: (inner) => <a href="/playground">{inner}</a>,
+          key: (inner) => <a href="/key">{inner}</a>,
+        })}
       </Empty>
     ) : (
-      <UsageTable rows={rows} caption="The last ten requests, newest first" />
+      <UsageTable rows={rows} caption={t("overview.last_ten")} />
     )}
   </Card>
 );

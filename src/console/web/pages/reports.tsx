@@ -48,8 +48,9 @@ const names = ["month", "from", "to", "by", "time_zone", "account", "tag", "cost
 type Asked = Readonly<Record<(typeof names)[number], string>>;
 
 const isOperator = (): boolean => account.value?.operator === true;
-/** What operators alone are told: others have one account. */
-const isTold = (column: ReportColumn): boolean => isOperator() || !["account", "team", "member"].includes(column);
+/** What operators alone are told: others have one account, and perhaps teams of people. */
+const isTold = (column: ReportColumn, { account: of }: Asked): boolean =>
+  isOperator() || !(of === "" ? ["account", "team", "member"] : ["account", "team"]).includes(column);
 
 const isColumn = (name: string): name is ReportColumn => Object.hasOwn(captions, name);
 const isSum = (name: string): name is Sum => Object.hasOwn(sums, name);
@@ -83,7 +84,7 @@ export function ReportsPage(): VNode {
   return (
     <Page
       title="Reports"
-      lead={`${isOperator() ? "All accounts" : "Your account"}: what was served, to the token. A month that is over stays as it is.`}
+      lead={`${isOperator() ? "All accounts" : asked.account || "Your account"}: what was served, to the token. A month that is over stays as it is.`}
       actions={
         <>
           <FileLink caption="CSV" href={address("/reports.csv", query)} />
@@ -107,7 +108,7 @@ type Changing = Readonly<{ asked: Asked; change: (more: Partial<Asked>) => void 
 function Choices({ asked, change }: Changing): VNode {
   const own = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   const columns = columnsIn(asked);
-  const shown = (Object.keys(captions) as ReportColumn[]).filter(isTold);
+  const shown = (Object.keys(captions) as ReportColumn[]).filter((column) => isTold(column, asked));
   const input = (name: "account" | "tag" | "cost_center", label: string): VNode => (
     <input
       type="search"
@@ -148,7 +149,7 @@ function Choices({ asked, change }: Changing): VNode {
           options={[...new Set([own, ...Intl.supportedValuesOf("timeZone")])].filter((zone) => zone !== "UTC")}
           onValue={(time_zone) => change({ time_zone })}
         />
-        {isOperator() && input("account", "Account")}
+        {isOperator() ? input("account", "Account") : <OwnTeams asked={asked} change={change} />}
         {input("cost_center", "Cost center")}
         {input("tag", "Tag")}
       </div>
@@ -174,7 +175,23 @@ function Choices({ asked, change }: Changing): VNode {
   );
 }
 
-/** Of the own account, or of the one that an operator asks for. */
+/** The own account, and teams whose admin one is. */
+function OwnTeams({ asked, change }: Changing): VNode | null {
+  const teams = useResource(async () => (account.value?.team === true ? (await get("/teams")).teams : []), "teams");
+  const administered = (teams.value ?? []).filter(({ role }) => role === "admin");
+  if (administered.length === 0 && asked.account === "") return null;
+  return (
+    <Select
+      aria-label="Whose"
+      value={asked.account}
+      all="Your own account"
+      options={administered.map(({ name }) => name)}
+      onValue={(name) => change({ account: name })}
+    />
+  );
+}
+
+/** Of the own account, or of the one that is asked for. */
 function Statements({ asked: { month, account: of, time_zone } }: { asked: Asked }): VNode {
   const query = { month, time_zone, account: of };
   return (
@@ -214,7 +231,7 @@ function Nothing({ asked, change }: Changing): VNode {
 
 function Rows({ rows, asked }: Readonly<{ rows: readonly ReportRow[]; asked: Asked }>): VNode {
   // With the account that a key or an end user belongs to, which only operators must be told.
-  const columns = Object.keys(rows[0]!).filter((name): name is ReportColumn => isColumn(name) && isTold(name));
+  const columns = Object.keys(rows[0]!).filter((name): name is ReportColumn => isColumn(name) && isTold(name, asked));
   const isFree = !sells.value && rows.every(({ billed }) => billed === 0);
   const shownSums = (Object.keys(sums) as Sum[]).filter((sum) => !isFree || (sum !== "billed" && sum !== "cost_usd"));
   const total = Object.fromEntries(shownSums.map((sum) => [sum, rows.reduce((all, row) => all + row[sum], 0)])) as Sums;

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { AccountKey, CreatedAccountKey } from "../../api/keys.ts";
 import type { Member, Team } from "../../api/teams.ts";
 import { count, fullMoment } from "../format.ts";
+import { AccountLink } from "../parts/account-link.tsx";
 import { EmailField } from "../parts/account-fields.tsx";
 import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
 import { Button } from "../parts/button.tsx";
@@ -284,9 +285,15 @@ function NewKey({ title, onClose, onName }: NewKeyProps): VNode {
   );
 }
 
-type MembersProps = Readonly<{ team: Team; members: readonly Member[]; onChanged: () => void }>;
+type MembersProps = Readonly<{
+  team: Team;
+  members: readonly Member[];
+  onChanged: () => void;
+  /** For operators. */
+  leadsToSheets?: boolean;
+}>;
 
-function Members({ team, members, onChanged }: MembersProps): VNode {
+export function Members({ team, members, onChanged, leadsToSheets = false }: MembersProps): VNode {
   const [inviting, setInviting] = useState(false);
   const [limiting, setLimiting] = useState<Member | null>(null);
   return (
@@ -298,7 +305,14 @@ function Members({ team, members, onChanged }: MembersProps): VNode {
       ) : (
         <Table caption="Members" columns={["E-mail", ...figures("Today", "This month"), buttonColumn()]}>
           {members.map((member) => (
-            <MemberRow key={member.id} team={team} member={member} onChange={setLimiting} onRemoved={onChanged} />
+            <MemberRow
+              key={member.id}
+              team={team}
+              member={member}
+              onChange={setLimiting}
+              onRemoved={onChanged}
+              leadsToSheets={leadsToSheets}
+            />
           ))}
         </Table>
       )}
@@ -331,12 +345,14 @@ type MemberRowProps = Readonly<{
   member: Member;
   onChange: (member: Member) => void;
   onRemoved: () => void;
+  leadsToSheets: boolean;
 }>;
 
-const MemberRow = ({ team, member, onChange, onRemoved }: MemberRowProps): VNode => (
+const MemberRow = ({ team, member, onChange, onRemoved, leadsToSheets }: MemberRowProps): VNode => (
   <tr>
     <td class="break">
-      {member.email} {member.role === "admin" && <span class="badge accent">Admin</span>}
+      {leadsToSheets ? <AccountLink name={member.email} /> : member.email}{" "}
+      {member.role === "admin" && <span class="badge accent">Admin</span>}
     </td>
     <td class="number nowrap" data-name="Today">
       {usedOf(member.used_day, member.limit_day)}

@@ -1,73 +1,70 @@
-// Usage: sums and a chart of the last 30 days, and all requests with filters.
+// Usage: what is left and how long it lasts, what was used over time, and each request.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { inputUnitAt } from "../../../core/model-kinds.ts";
 import type { UsageRow, UsageSummary } from "../../api/usage.ts";
-import { count, dollars, exactDollars, fullMoment, plural, utc, worth } from "../format.ts";
+import { count, exactDollars, fullMoment, utc } from "../format.ts";
+import { askedIn, exclusive, type filterNames, type Filters } from "../over-time.ts";
+import { now } from "../clock.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
-import { Figure } from "../parts/figure.tsx";
 import { Icon } from "../parts/icons.tsx";
+import { Left } from "../parts/left.tsx";
+import { OverTime } from "../parts/over-time.tsx";
 import { Page } from "../parts/page.tsx";
 import { Pager } from "../parts/pager.tsx";
 import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
-import { UsageChart } from "../parts/usage-chart.tsx";
-import { isFree } from "../usage-columns.ts";
 import { UsageTable } from "../parts/usage-table.tsx";
 import { address, get, search } from "../request.ts";
 import { useResource } from "../resource.ts";
-import { navigate, place } from "../route.ts";
-import { isFreeOfCharge, numbers } from "../session.ts";
+import { changeQuery, navigate, place } from "../route.ts";
+import { isFreeOfCharge } from "../session.ts";
+import { t } from "../texts.ts";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Fact } from "../parts/fact.tsx";
 import { Card } from "../parts/card.tsx";
-import { figures, Table } from "../parts/table.tsx";
 import { Select, type SelectOptions } from "../parts/select.tsx";
 
-const filterNames = ["text", "model", "endpoint", "key", "end_user", "from", "to"] as const;
-type Filter = Readonly<Record<(typeof filterNames)[number], string>>;
+type Filter = Filters & Readonly<{ text: string }>;
 
 const pageRows = 25;
 const refusalRows = 10;
-const dayMs = 86_400_000;
+const splits = ["model", "key", "end_user", "endpoint"] as const;
 
 /** The filter is part of the page's address, so that people can bookmark and share it. */
-function filterOf(query: URLSearchParams): Filter {
-  const [text = "", model = "", endpoint = "", key = "", end_user = "", from = "", to = ""] = filterNames.map(
-    (name) => query.get(name) ?? "",
-  );
-  return { text, model, endpoint, key, end_user, from, to };
-}
-
-/** The API's `to` is exclusive; people mean to include the last day. */
-function queryOf(filter: Filter): Filter {
-  const last = Date.parse(filter.to);
-  const to = Number.isNaN(last) ? "" : new Date(last + dayMs).toISOString().slice(0, 10);
-  return { ...filter, to };
+function filterOf(): Filter {
+  const { query } = place.value;
+  return exclusive({ ...askedIn(query, splits).filters, text: query.get("text") ?? "" });
 }
 
 export function UsagePage(): VNode {
-  const summary = useResource(() => get("/usage/summary"), "summary");
-  const filter = filterOf(place.value.query);
+  const month = `${new Date(now()).toISOString().slice(0, 7)}-01`;
+  const known = useResource(
+    () => Promise.all([get("/usage/summary"), get("/overview"), get("/over-time", { from: month })]),
+    month,
+  );
+  const summary = known.value?.[0] ?? null;
+  const filter = filterOf();
   return (
     <Page
-      title="Usage"
+      title={t("menu.usage")}
       actions={
-        <a class="button" data-leaves download href={address("/usage.csv", queryOf(filter))}>
-          <Icon name="download" size={16} /> Download CSV
+        <a class="button" data-leaves download href={address("/usage.csv", filter)}>
+          <Icon name="download" size={16} /> {t("usage.csv")}
         </a>
       }
     >
       <div class="stack-large">
-        <Loaded resource={summary} lines={8}>
-          {(value) => <Summary summary={value} />}
+        <Loaded resource={known} lines={8}>
+          {([summary, { numbers }, month]) => <Left summary={summary} before={numbers} month={month} />}
         </Loaded>
-        {/* Loads meanwhile, but is hidden until the summary above it has its height. */}
-        <div hidden={isFirstLoad(summary)}>
-          <Requests filter={filter} summary={summary.value} />
-        </div>
-        <div hidden={isFirstLoad(summary)}>
+        {/* Loads meanwhile, but is hidden until what is above it has its height. */}
+        <div class="stack-large" hidden={isFirstLoad(known)}>
+          <OverTime splits={splits}>
+            <Choices filter={filter} summary={summary} />
+          </OverTime>
+          <Requests filter={filter} summary={summary} />
           <Refusals />
         </div>
       </div>
@@ -75,162 +72,52 @@ export function UsagePage(): VNode {
   );
 }
 
-const Summary = ({ summary }: { summary: UsageSummary }): VNode => (
-  <div class="stack-large">
-    <Sums summary={summary} />
-    <Card
-      title={`${isFree(summary) ? "Tokens" : "Balance tokens"} by model, last 30 days`}
-      class="card"
-      side={<span class="quiet small-text">Days in UTC</span>}
-    >
-      {summary.days.length === 0 ? (
-        <Empty icon="usage" title="Nothing in the last 30 days" />
-      ) : (
-        <UsageChart summary={summary} />
-      )}
-    </Card>
-    {summary.end_users.length > 0 && <EndUsers endUsers={summary.end_users} />}
-  </div>
-);
-
-function EndUsers({ endUsers }: { endUsers: UsageSummary["end_users"] }): VNode {
-  const isFree = isFreeOfCharge(endUsers);
-  const amountOf = ({ billed_tokens, input, output }: UsageSummary["end_users"][number]): number =>
-    isFree ? input + output : billed_tokens;
-  const most = Math.max(1, ...endUsers.map(amountOf));
-  return (
-    <Card
-      title="End users, last 30 days"
-      aria-label="End users"
-      side={<span class="quiet small-text">As named by your programs</span>}
-    >
-      <Table
-        class="table-scroll end-users"
-        tabIndex={0}
-        role="region"
-        aria-label="End users, scrollable"
-        caption="End users by key, most expensive first"
-        columns={["End user", "Key", ...figures("Requests", ...(isFree ? ["Tokens"] : ["Balance tokens", "Cost"]))]}
-      >
-        {endUsers.map((endUser, index) => {
-          const { name, key, requests, cost_usd } = endUser;
-          return (
-            <tr key={index}>
-              <td class="break">
-                {name === null || name === "" ? (
-                  <span class="quiet">{name === null ? "erased" : "not named"}</span>
-                ) : (
-                  <a href={`/usage${search({ end_user: name })}`}>{name}</a>
-                )}
-                <span class="meter share" aria-hidden="true">
-                  <span style={{ transform: `scaleX(${amountOf(endUser) / most})` }} />
-                </span>
-              </td>
-              <td class="break quiet">{key}</td>
-              <td class="number" data-name="Requests">
-                {count(requests)}
-              </td>
-              <td class="number" data-name={isFree ? "Tokens" : "Billed"}>
-                {count(amountOf(endUser))}
-              </td>
-              {!isFree && <td class="number">{dollars(cost_usd)}</td>}
-            </tr>
-          );
-        })}
-      </Table>
-    </Card>
-  );
-}
-
-const Sums = ({ summary }: { summary: UsageSummary }): VNode =>
-  isFreeOfCharge([summary.days30]) ? <Amounts summary={summary} /> : <Spend summary={summary} />;
-
-/** For servers where nothing costs money. */
-const Amounts = ({ summary: { days30, all_time } }: { summary: UsageSummary }): VNode => (
-  <section class="grid-4" aria-label="Use">
-    <Figure name="Requests, 30 days" value={count(days30.requests)}>
-      {count(all_time.requests)} in total
-    </Figure>
-    <Figure name="Input tokens, 30 days" value={count(days30.input)}>
-      {count(days30.cached_input)} cached
-    </Figure>
-    <Figure name="Output tokens, 30 days" value={count(days30.output)}>
-      {count(days30.reasoning)} reasoning
-    </Figure>
-  </section>
-);
-
-function Spend({ summary }: { summary: UsageSummary }): VNode {
-  const overview = useResource(() => get("/overview"), "overview");
-  const current = numbers.value ?? overview.value?.numbers ?? null;
-  return (
-    <section class="grid-4" aria-label="Balance and spend">
-      {current?.spendable !== null && (
-        <>
-          <Figure name="To spend now" value={current && count(current.spendable)}>
-            {current && worth(current.spendable)}
-          </Figure>
-          {current?.allowance.granted !== 0 && (
-            <Figure name="Today's allowance" value={current && count(current.allowance.left ?? 0)}>
-              {current && `of ${count(current.allowance.granted ?? 0)} a day`}
-            </Figure>
-          )}
-          <Figure name="Purchased credit" value={current && count(current.credit)}>
-            {current && worth(current.credit)}
-          </Figure>
-        </>
-      )}
-      <Figure name="API spend, 30 days" value={dollars(summary.days30.cost_usd)}>
-        {plural(summary.days30.requests, "request")}, {count(summary.days30.billed_tokens)} balance tokens
-      </Figure>
-    </section>
-  );
-}
-
 function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary | null }): VNode {
-  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const [turned, setTurned] = useState<Readonly<{ of: string; cursors: readonly string[] }>>({ of: "", cursors: [] });
   const [shown, setShown] = useState<UsageRow | null>(null);
-  const query = queryOf(filter);
+  // Another filter begins with its first page.
+  const of = search(filter);
+  const cursors = turned.of === of ? turned.cursors : [];
   const after = cursors.at(-1);
-  const key = search({ ...query, after });
-  const page = useResource(() => get("/usage", { ...query, after, limit: pageRows }), key);
-  const change = (name: keyof Filter, value: string): void => {
-    setCursors([]);
-    navigate(`/usage${search({ ...filter, [name]: value })}`, { replace: true });
-  };
-  const filtered = filterNames.some((name) => filter[name] !== "");
+  const page = useResource(() => get("/usage", { ...filter, after, limit: pageRows }), search({ ...filter, after }));
+  const filtered = Object.values(filter).some((value) => value !== "");
   return (
     <Card
-      title="Requests"
-      aria-label="Requests"
+      title={t("common.requests")}
+      aria-label={t("common.requests")}
       side={
-        filtered && (
-          <Button
-            caption="Clear filters"
-            class="link-button"
-            onClick={() => {
-              setCursors([]);
-              navigate("/usage", { replace: true });
-            }}
-          />
-        )
+        filtered && <Button caption={t("usage.clear_filters")} class="link-button" onClick={() => navigate("/usage")} />
       }
     >
-      <Filters filter={filter} summary={summary} change={change} />
+      <div class="filters">
+        <input
+          class="grow"
+          type="search"
+          aria-label={t("usage.text_about")}
+          placeholder={t("usage.text")}
+          value={filter.text}
+          onChange={(event) => changeQuery({ text: event.currentTarget.value.trim() }, { replace: true })}
+        />
+      </div>
       <Loaded resource={page} lines={6}>
         {({ rows, next }) => (
           <>
             {rows.length === 0 ? (
-              <Empty icon="search" title={filtered ? "No request matches these filters" : "No requests yet"} />
+              <Empty icon="search" title={t(filtered ? "usage.none_fits" : "usage.none")} />
             ) : (
               <UsageTable
                 rows={rows}
-                caption="Requests, newest first"
+                caption={t("usage.newest_first")}
                 showsKeys={hasSeveralKeys(summary)}
                 onChoose={setShown}
               />
             )}
-            <Pager label="Pages of requests" cursors={cursors} next={next} onMove={setCursors} />
+            <Pager
+              label={t("usage.pages")}
+              cursors={cursors}
+              next={next}
+              onMove={(cursors) => setTurned({ of, cursors })}
+            />
           </>
         )}
       </Loaded>
@@ -248,13 +135,9 @@ function Refusals(): VNode | null {
     return null;
   return (
     <Card
-      title="Refused or failed"
-      aria-label="Refused and failed requests"
-      side={
-        <span class="quiet small-text">
-          Recent ones. They are free, except for streamed parts of an answer that missed its format.
-        </span>
-      }
+      title={t("usage.refused")}
+      aria-label={t("usage.refused_label")}
+      side={<span class="quiet small-text">{t("usage.refused_about")}</span>}
     >
       <Loaded resource={page} lines={3}>
         {({ rows, next }) => (
@@ -269,9 +152,9 @@ function Refusals(): VNode | null {
                       {[
                         row.model,
                         row.endpoint.replace("/v1", ""),
-                        row.key === "default" ? "" : `key ${row.key}`,
+                        row.key === "default" ? "" : t("usage.of_key", { key: row.key }),
                         row.request_id,
-                        row.more === 0 ? "" : `and ${count(row.more)} more like this`,
+                        row.more === 0 ? "" : t("usage.more_like_this", { more: row.more }),
                       ]
                         .filter((part) => part !== "")
                         .map((part) => ` · ${part}`)}
@@ -283,7 +166,7 @@ function Refusals(): VNode | null {
                 </li>
               ))}
             </ul>
-            <Pager label="Pages of refused requests" cursors={cursors} next={next} onMove={setCursors} />
+            <Pager label={t("usage.refused_pages")} cursors={cursors} next={next} onMove={setCursors} />
           </>
         )}
       </Loaded>
@@ -291,47 +174,30 @@ function Refusals(): VNode | null {
   );
 }
 
-type FiltersProps = Readonly<{
-  filter: Filter;
-  summary: UsageSummary | null;
-  change: (name: keyof Filter, value: string) => void;
-}>;
+type ChoicesProps = Readonly<{ filter: Filter; summary: UsageSummary | null }>;
 
-function Filters({ filter, summary, change }: FiltersProps): VNode {
-  const select = (name: keyof Filter, label: string, options: SelectOptions = [], other?: string): VNode => (
+function Choices({ filter, summary }: ChoicesProps): VNode {
+  const select = (name: (typeof filterNames)[number], options: SelectOptions = [], other?: string): VNode => (
     <Select
-      aria-label={label}
+      aria-label={t(`over_time.split_${name}`)}
       value={filter[name]}
-      onValue={(value) => change(name, value)}
-      all={`All ${label.toLowerCase()}s`}
+      onValue={(value) => changeQuery({ [name]: value })}
+      all={t(`usage.all_${name}`)}
       options={options}
       other={other}
     />
-  );
-  const day = (name: "from" | "to"): VNode => (
-    <input type="date" value={filter[name]} onChange={(event) => change(name, event.currentTarget.value)} />
   );
   const keys = (summary?.keys ?? []).map(
     ({ id, name, ending }) => [id, ending === null ? name : `${name} …${ending}`] as const,
   );
   return (
-    <div class="filters" role="search" aria-label="Filter requests">
-      <input
-        class="grow"
-        type="search"
-        aria-label="Part of a model's id, or the start of a request id"
-        placeholder="Model or request id"
-        value={filter.text}
-        onChange={(event) => change("text", event.currentTarget.value.trim())}
-      />
-      {select("model", "Model", summary?.models)}
-      {select("endpoint", "Endpoint", summary?.endpoints)}
-      {(hasSeveralKeys(summary) || filter.key !== "") && select("key", "Key", keys, `Key ${filter.key}`)}
+    <>
+      {select("model", summary?.models)}
+      {select("endpoint", summary?.endpoints)}
+      {(hasSeveralKeys(summary) || filter.key !== "") && select("key", keys, t("usage.of_key", { key: filter.key }))}
       {(filter.end_user !== "" || (summary?.end_users.length ?? 0) > 0) &&
-        select("end_user", "End user", namesOf(summary?.end_users))}
-      <label>From {day("from")}</label>
-      <label>To {day("to")}</label>
-    </div>
+        select("end_user", namesOf(summary?.end_users))}
+    </>
   );
 }
 
@@ -343,28 +209,31 @@ const namesOf = (endUsers: UsageSummary["end_users"] = []): readonly string[] =>
 /** With a single key, pages do not mention keys. The playground counts as one. */
 const hasSeveralKeys = (summary: UsageSummary | null): boolean => (summary?.keys.length ?? 0) > 1;
 
-const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNode => (
-  <Dialog title="Request" onClose={onClose}>
-    <dl class="facts">
-      <Fact name="Request id">
-        <code>{row.request_id}</code> <CopyButton text={row.request_id} label="Copy the request id" />
-      </Fact>
-      <Fact name="Time" title={utc(row.time)} value={fullMoment(row.time)} />
-      <Fact name="Model" value={row.model} />
-      <Fact name="Endpoint" value={row.endpoint} />
-      <Fact name="Key" class="break" value={row.key} />
-      {row.end_user !== null && <Fact name="End user" class="break" value={row.end_user} />}
-      <Fact name="Input" class="number" value={`${count(row.input)} ${inputUnitAt(row.endpoint)}`} />
-      <Fact name="Cached input" class="number" value={`${count(row.cached_input)} tokens`} />
-      <Fact name="Output" class="number" value={`${count(row.output)} tokens`} />
-      <Fact name="Reasoning" class="number" value={`${count(row.reasoning)} tokens`} />
-      {!isFreeOfCharge([row]) && (
-        <>
-          <Fact name="Billed" class="number" value={`${count(row.billed_tokens)} balance tokens`} />
-          <Fact name="Cost" class="number" value={exactDollars(row.cost_usd)} />
-        </>
-      )}
-    </dl>
-    {row.estimated && <p class="quiet">The node reported no usable usage, so the gateway counted the tokens itself.</p>}
-  </Dialog>
-);
+const Details = ({ row, onClose }: { row: UsageRow; onClose: () => void }): VNode => {
+  const tokens = (value: number): string => t("usage.tokens", { tokens: value });
+  return (
+    <Dialog title={t("usage.request")} onClose={onClose}>
+      <dl class="facts">
+        <Fact name={t("usage.request_id")}>
+          <code>{row.request_id}</code> <CopyButton text={row.request_id} label={t("usage.copy_id")} />
+        </Fact>
+        <Fact name={t("chart.time")} title={utc(row.time)} value={fullMoment(row.time)} />
+        <Fact name={t("common.model")} value={row.model} />
+        <Fact name={t("over_time.split_endpoint")} value={row.endpoint} />
+        <Fact name={t("over_time.split_key")} class="break" value={row.key} />
+        {row.end_user !== null && <Fact name={t("over_time.split_end_user")} class="break" value={row.end_user} />}
+        <Fact name={t("over_time.input")} class="number" value={`${count(row.input)} ${inputUnitAt(row.endpoint)}`} />
+        <Fact name={t("over_time.cached")} class="number" value={tokens(row.cached_input)} />
+        <Fact name={t("over_time.output")} class="number" value={tokens(row.output)} />
+        <Fact name={t("usage.reasoning")} class="number" value={tokens(row.reasoning)} />
+        {!isFreeOfCharge([row]) && (
+          <>
+            <Fact name={t("over_time.billed")} class="number" value={count(row.billed_tokens)} />
+            <Fact name={t("over_time.cost")} class="number" value={exactDollars(row.cost_usd)} />
+          </>
+        )}
+      </dl>
+      {row.estimated && <p class="quiet">{t("usage.estimated")}</p>}
+    </Dialog>
+  );
+};

@@ -4,6 +4,7 @@ import { setTheme } from "../parts/theme-choice.tsx";
 import type { IconName } from "../parts/icons.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get } from "../request.ts";
+import { accountPath } from "../parts/account-link.tsx";
 import { navigate } from "../route.ts";
 import { account, operatorNumbers, signOut } from "../session.ts";
 import { chapters } from "./chapters.ts";
@@ -150,7 +151,7 @@ export async function accountItems(search: string): Promise<readonly Item[]> {
 
 const accountItem = (id: number, email: string, plan: string): Item =>
   itemOf("account", "accounts", "account", "account")(`${id} ${email}`, email, plan, () =>
-    navigate(`/operator/accounts?do=open:${id}`),
+    navigate(accountPath(email)),
   );
 
 /** A recently chosen account, by its item id; null if the id is not of an account. */

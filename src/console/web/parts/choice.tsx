@@ -4,7 +4,8 @@ import type { VNode } from "preact";
 type ChoiceProps<Option extends string> = Readonly<{
   name: string;
   options: Readonly<Record<Option, string>>;
-  chosen: Option;
+  /** Null: something else. */
+  chosen: Option | null;
   onChoose: (option: Option) => void;
 }>;
 

@@ -70,6 +70,8 @@ type DataTableProps<Row> = Readonly<{
   prefix?: string;
   /** How many rows there are, and which page these are. */
   server?: Readonly<{ total: number; page: number }>;
+  /** Of a list whose length nobody knows: the page turns it. */
+  isPart?: boolean;
   /** Of all rows, by column; it stays on top. */
   sums?: (column: string) => ComponentChildren;
   /** Rows are chosen by their keys, for what stands in `tools`. */
@@ -88,7 +90,7 @@ type Marks<Row> = Readonly<{
 type Chosen = Readonly<Record<string, boolean>>;
 
 export function DataTable<Row>(props: DataTableProps<Row>): VNode {
-  const { name, caption, columns, rows, first, prefix = "", server, tools } = props;
+  const { name, caption, columns, rows, first, prefix = "", server, isPart, tools } = props;
   const box = useRef<HTMLDivElement>(null);
   const [chosen, setChosen] = useState(() => remembered(name));
   const { sort, page: askedPage } = tableAsked(columns, first, prefix);
@@ -97,10 +99,10 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
     [rows, sort, server === undefined],
   );
   const total = server?.total ?? rows.length;
-  const pages = Math.max(1, Math.ceil(total / tableRows));
+  const pages = isPart === true ? 1 : Math.max(1, Math.ceil(total / tableRows));
   const page = Math.min(pages, server?.page ?? askedPage);
   const start = (page - 1) * tableRows;
-  const drawn = server === undefined ? sorted.slice(start, start + tableRows) : sorted;
+  const drawn = server === undefined && isPart !== true ? sorted.slice(start, start + tableRows) : sorted;
   const shown = columns.filter(({ id, isOptional }, at) => at === 0 || (chosen[id] ?? isOptional !== true));
 
   const sortBy = (by: string): void => changeQuery({ [`${prefix}sort`]: by, [`${prefix}page`]: null });
@@ -121,7 +123,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
       {(hasTools || sortable.length > 0) && (
         <div class={`table-tools ${hasTools ? "" : "only-cards"}`}>
           <span class="quiet small-text" role="status">
-            {total > 0 && t("table.range", { start: start + 1, end: start + drawn.length, total })}
+            {total > 0 && isPart !== true && t("table.range", { start: start + 1, end: start + drawn.length, total })}
           </span>
           {tools}
           {sortable.length > 0 && (
@@ -265,6 +267,10 @@ function Heading<Row>({ column, sort, chosen, onSort }: HeadingProps<Row>): VNod
   );
 }
 
+/** Whether it is shown depends on the window, until somebody chooses. */
+const isShownWithRoom = ({ id, room, isOptional }: DataColumn<never>, chosen: Chosen): boolean =>
+  room !== undefined && isOptional !== true && chosen[id] === undefined;
+
 type ColumnChoiceProps<Row> = Readonly<{
   columns: readonly DataColumn<Row>[];
   shown: readonly DataColumn<Row>[];
@@ -286,7 +292,8 @@ function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoicePro
             <label key={column.id} class="check">
               <input
                 type="checkbox"
-                checked={shown.includes(column)}
+                checked={chosen[column.id] ?? (column.room === undefined && shown.includes(column))}
+                indeterminate={isShownWithRoom(column, chosen)}
                 onChange={(event) => onChoose({ ...chosen, [column.id]: event.currentTarget.checked })}
               />
               {t(column.name)}

@@ -11,6 +11,7 @@ type NameDialogProps = Readonly<{
   hint?: string;
   name?: string;
   maxLength: number;
+  isOptional?: boolean;
   caption: string;
   onName: (name: string) => Promise<void>;
   onClose: () => void;
@@ -19,6 +20,7 @@ type NameDialogProps = Readonly<{
 
 export function NameDialog(props: NameDialogProps): VNode {
   const { title, label = "Name", hint, name: before = "", maxLength, caption, onName, onClose, end } = props;
+  const { isOptional = false } = props;
   const [name, setName] = useState(before);
   return (
     <FormDialog
@@ -34,8 +36,8 @@ export function NameDialog(props: NameDialogProps): VNode {
       <TextField
         label={label}
         hint={hint}
-        required
-        pattern=".*\S.*"
+        required={!isOptional}
+        pattern={isOptional ? undefined : ".*\\S.*"}
         maxLength={maxLength}
         autocomplete="off"
         autofocus

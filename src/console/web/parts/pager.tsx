@@ -1,5 +1,6 @@
 // Pages through a list in which each page knows only the next one; the cursors of earlier pages are kept.
 import type { VNode } from "preact";
+import { t } from "../texts.ts";
 import { Button } from "./button.tsx";
 
 type PagerProps = Readonly<{
@@ -14,11 +15,17 @@ type PagerProps = Readonly<{
   names?: readonly [back: string, forth: string];
 }>;
 
-export function Pager({ label, cursors, next, onMove, names = ["Newer", "Older"] }: PagerProps): VNode | null {
+export function Pager({
+  label,
+  cursors,
+  next,
+  onMove,
+  names = [t("pager.newer"), t("pager.older")],
+}: PagerProps): VNode | null {
   if (next === null && cursors.length === 0) return null;
   return (
     <nav class="table-foot" aria-label={label}>
-      <span class="quiet">Page {cursors.length + 1}</span>
+      <span class="quiet">{t("pager.page", { page: cursors.length + 1 })}</span>
       <div class="row">
         <Button
           caption={names[0]}

@@ -1,12 +1,12 @@
 // Figures over time: stacked bars, or lines with a dashed one for the lower figure. A table below has the same figures.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { clockTime, count, day as dayName, dayAndTime, localDay } from "../format.ts";
-import { roundUp } from "../usage-columns.ts";
+import { clockTime, count, day as dayName, dayAndTime, localDay, roundUp } from "../format.ts";
+import { t } from "../texts.ts";
 import { ChartFrame, type Plot } from "./chart-frame.tsx";
 import { Table } from "./table.tsx";
 
-const left = 50;
+const left = 52;
 const dayMs = 86_400_000;
 
 export type TimeSeries = Readonly<{
@@ -27,23 +27,27 @@ type TimeChartProps = Readonly<{
   short: (value: number) => string;
   /** A step's value in words; `lower` is undefined where the series has none. */
   words?: (value: number | null, lower: number | null | undefined) => string;
+  /** A time is to be shown closer. */
+  onZoom?: ((from: number, until: number) => void) | undefined;
 }>;
 
 const inWords = (value: number | null): string => (value === null ? "–" : count(value));
 
-export function TimeChart({ title, kind, from, stepMs, series, short, words = inWords }: TimeChartProps): VNode {
+export function TimeChart(props: TimeChartProps): VNode {
+  const { title, kind, from, stepMs, series, short, words = inWords, onZoom } = props;
   const steps = series[0]?.values.length ?? 0;
   const timeOf = (step: number): string => stepTime(from + step * stepMs, stepMs);
-  const figures = (step: number): readonly Figure[] =>
-    series.map(({ label, values, lower }) => ({ label, text: words(values[step] ?? null, lower?.[step]) }));
+  const hasTotal = kind === "bars" && series.length > 1;
+  const figures = (step: number): readonly Figure[] => [
+    ...series.map(({ label, values, lower }) => ({ label, text: words(values[step] ?? null, lower?.[step]) })),
+    ...(hasTotal ? [{ label: t("chart.total"), text: words(sumOf(series, step), undefined) }] : []),
+  ];
+  const labels = series.map(({ label }) => label);
   return (
-    <figure class="card stack">
-      <figcaption>
-        <h2>{title}</h2>
-      </figcaption>
+    <figure class="stack" aria-label={title}>
       <ChartFrame
         label={title}
-        height={190}
+        height={230}
         left={left}
         steps={steps}
         most={mostOf(series, steps, kind)}
@@ -51,37 +55,48 @@ export function TimeChart({ title, kind, from, stepMs, series, short, words = in
         ticks={(width) => tickSteps(steps, width)}
         tickText={(step) => tickTime(from + step * stepMs, stepMs, steps)}
         draw={(plot) => (kind === "bars" ? bars(series, steps, plot) : lines(series, plot))}
-        tip={(step) => <Tip time={timeOf(step)} figures={figures(step)} />}
+        tip={(step) => <Tip time={timeOf(step)} figures={figures(step)} colors={series.length} />}
         status={(step) =>
           `${timeOf(step)}: ${figures(step)
             .map(({ label, text }) => `${label} ${text}`)
             .join(", ")}`
         }
-        legend={series.map(({ label }) => label)}
+        legend={labels}
+        onZoom={onZoom && ((first, last) => onZoom(from + first * stepMs, from + (last + 1) * stepMs))}
       />
-      <FiguresTable title={title} labels={series.map(({ label }) => label)} steps={steps} {...{ timeOf, figures }} />
+      <FiguresTable
+        title={title}
+        labels={hasTotal ? [...labels, t("chart.total")] : labels}
+        steps={steps}
+        {...{ timeOf, figures }}
+      />
     </figure>
   );
 }
 
 type Figure = Readonly<{ label: string; text: string }>;
 
+const sumOf = (series: readonly TimeSeries[], step: number): number =>
+  series.reduce((sum, { values }) => sum + (values[step] ?? 0), 0);
+
 function mostOf(series: readonly TimeSeries[], steps: number, kind: TimeChartProps["kind"]): number {
   const sums = Array.from({ length: steps }, (_, step) => {
     const values = series.map(({ values }) => values[step] ?? 0);
-    return kind === "bars" ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values);
+    return kind === "bars" ? sumOf(series, step) : Math.max(0, ...values);
   });
   return roundUp(Math.max(kind === "bars" ? 1 : 10, ...sums));
 }
 
-const Tip = ({ time, figures }: { time: string; figures: readonly Figure[] }): VNode => (
+type TipProps = Readonly<{ time: string; figures: readonly Figure[]; colors: number }>;
+
+const Tip = ({ time, figures, colors }: TipProps): VNode => (
   <>
     <strong>{time}</strong>
     <dl>
       {figures.map(({ label, text }, place) => (
         <>
           <dt>
-            <span class={`swatch series-${place + 1}`} />
+            {place < colors && <span class={`swatch series-${place + 1}`} />}
             <span class="clip">{label}</span>
           </dt>
           <dd class="number">{text}</dd>
@@ -104,14 +119,14 @@ function FiguresTable({ title, labels, steps, timeOf, figures }: FiguresTablePro
   const [isOpen, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary class="quiet small-text">Figures as a table</summary>
+      <summary class="quiet small-text">{t("chart.as_table")}</summary>
       {isOpen && (
         <Table
           class="table-scroll chart-table"
           role="region"
-          aria-label={`${title}, as a table`}
+          aria-label={t("chart.table_of", { title })}
           tabIndex={0}
-          columns={["Time", ...labels.map((figure) => ({ figure }))]}
+          columns={[t("chart.time"), ...labels.map((figure) => ({ figure }))]}
         >
           {Array.from({ length: steps }, (_, back) => steps - 1 - back).map((step) => (
             <tr key={step}>
@@ -187,8 +202,13 @@ function tickSteps(steps: number, width: number): number[] {
   return Array.from({ length: steps }, (_, at) => at).filter((at) => (steps - 1 - at) % every === 0 && at * every > 0);
 }
 
+const weekMs = 7 * dayMs;
+
 /** Days are in UTC, times in the time zone of the browser. */
-const stepTime = (time: number, stepMs: number): string => (stepMs === dayMs ? dayName : dayAndTime)(time);
+const stepTime = (time: number, stepMs: number): string =>
+  stepMs >= weekMs
+    ? t("chart.days", { from: dayName(time), to: dayName(time + stepMs - dayMs) })
+    : (stepMs === dayMs ? dayName : dayAndTime)(time);
 
 const tickTime = (time: number, stepMs: number, steps: number): string =>
-  (stepMs === dayMs ? dayName : stepMs * steps > dayMs ? localDay : clockTime)(time);
+  (stepMs >= dayMs ? dayName : stepMs * steps > 2 * dayMs ? localDay : clockTime)(time);

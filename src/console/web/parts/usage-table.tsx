@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import type { UsageRow } from "../../api/usage.ts";
 import { count, exactDollars } from "../format.ts";
 import { isFreeOfCharge } from "../session.ts";
+import { t } from "../texts.ts";
 import { Time } from "./time.tsx";
 import { Button } from "./button.tsx";
 import { figures, Table } from "./table.tsx";
@@ -23,11 +24,16 @@ export function UsageTable({ rows, caption, showsKeys = false, onChoose }: Usage
     <Table
       caption={caption}
       columns={[
-        "Model",
-        "Time",
-        "Endpoint",
-        ...(showsKeys ? ["Key"] : []),
-        ...figures("Input", "Cached input", "Output", ...(isFree ? [] : ["Balance tokens", "Cost"])),
+        t("common.model"),
+        t("chart.time"),
+        t("over_time.split_endpoint"),
+        ...(showsKeys ? [t("over_time.split_key")] : []),
+        ...figures(
+          t("over_time.input"),
+          t("over_time.cached"),
+          t("over_time.output"),
+          ...(isFree ? [] : [t("over_time.billed"), t("over_time.cost")]),
+        ),
       ]}
     >
       {rows.map((row) => (
@@ -44,19 +50,19 @@ export function UsageTable({ rows, caption, showsKeys = false, onChoose }: Usage
           </td>
           <td class="nowrap quiet wide-only">{row.endpoint.replace("/v1", "")}</td>
           {showsKeys && <td class="break quiet">{row.key}</td>}
-          <td class={`number${wideOnly}`} data-name="Input">
+          <td class={`number${wideOnly}`} data-name={t("over_time.input")}>
             {count(row.input)}
           </td>
           <td class="number wide-only quiet">{count(row.cached_input)}</td>
-          <td class={`number${wideOnly}`} data-name="Output">
+          <td class={`number${wideOnly}`} data-name={t("over_time.output")}>
             {count(row.output)}
           </td>
           {!isFree && (
             <>
-              <td class="number" data-name="Billed">
+              <td class="number" data-name={t("over_time.billed")}>
                 {count(row.billed_tokens)}
                 {row.estimated && (
-                  <span class="quiet" title="The node reported no usage, so the gateway counted the tokens">
+                  <span class="quiet" title={t("usage.estimated")}>
                     {" "}
                     ≈
                   </span>

@@ -1,327 +1,353 @@
-// One account as operators see it: its balance, its last requests, and forms that change it.
+// One account as operators see it: what it has and does, its keys, sessions and end users, and what changes it. Each number leads to
+// the requests that it counts.
 import type { ComponentChildren, VNode } from "preact";
-import { useState } from "preact/hooks";
-import type { NewLink, OperatorAccount } from "../../../api/accounts.ts";
-import { ago, count, plural, utc, worth } from "../../format.ts";
-import { passwordMinLength } from "../../parts/account-fields.tsx";
-import { AskButton, Confirm } from "../../parts/asking-dialogs.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { ExportButton } from "../../parts/export-button.tsx";
-import { FormError, NumberField, TextField } from "../../parts/field.tsx";
+import { useEffect } from "preact/hooks";
+import type { AccountUse, OperatorAccount } from "../../../api/accounts.ts";
+import { now } from "../../clock.ts";
+import { compact, count, exactDollars, moment, worth } from "../../format.ts";
+import { AccountLink, accountPath, accountsPath } from "../../parts/account-link.tsx";
+import { AskButton } from "../../parts/asking-dialogs.tsx";
+import { Card } from "../../parts/card.tsx";
+import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
+import { Figure } from "../../parts/figure.tsx";
+import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { SecretLink } from "../../parts/secret.tsx";
+import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toasts.tsx";
-import { UsageTable } from "../../parts/usage-table.tsx";
-import { get, post } from "../../request.ts";
-import { useAction, useResource } from "../../resource.ts";
-import { account as own, planChoices, sells, session } from "../../session.ts";
-import { MailAddressForm } from "./mail-address.tsx";
-import { DeletionDialog } from "./deletion-dialog.tsx";
-import { Button } from "../../parts/button.tsx";
-import { Fact } from "../../parts/fact.tsx";
-import { Select } from "../../parts/select.tsx";
+import { get, post, search } from "../../request.ts";
+import { useResource } from "../../resource.ts";
+import { navigate } from "../../route.ts";
+import { sells } from "../../session.ts";
+import { rich, t, type TextKey } from "../../texts.ts";
+import { SessionItem } from "../account.tsx";
+import { NamedKeys } from "../named-keys.tsx";
+import { Members } from "../team.tsx";
+import { AccountChanges } from "./account-changes.tsx";
 
-const usageRows = 10;
+const requestsShown = 8;
+const dayMs = 86_400_000;
 
-type SheetProps = Readonly<{ id: number; onClose: () => void; onChanged: () => void }>;
-
-export function AccountSheet({ id, onClose, onChanged }: SheetProps): VNode {
-  const account = useResource(() => get(`/operator/accounts/${id}`), String(id));
-  const usage = useResource(() => get(`/operator/accounts/${id}/usage`, { limit: usageRows }), String(id));
-  const changed = (next: OperatorAccount): void => {
-    account.replace(next);
-    onChanged();
-  };
+export function AccountSheet({ name }: { name: string }): VNode {
+  const account = useResource(() => get("/operator/account", { name }), name);
+  const { value } = account;
+  const email = value?.email;
+  useEffect(() => {
+    // An account that was deleted has another name; the address follows it.
+    if (email !== undefined && email !== name) navigate(accountPath(email), { replace: true });
+  }, [email]);
   return (
-    <Dialog title={account.value?.email ?? "Account"} kind="sheet" onClose={onClose}>
-      <Loaded resource={account} lines={8}>
-        {(value) => (
-          <div class="stack-large">
-            <Facts account={value} />
-            {sells.value && <CreditForm account={value} onChanged={changed} />}
-            <PlanForm account={value} onChanged={changed} />
-            <PasswordForm account={value} onChanged={account.reload} />
-            <MailAddressForm account={value} onChanged={changed} />
-            <StateForm account={value} onChanged={changed} />
-            <Panel title="Data">
-              <p class="quiet small-text">
-                Everything that this server keeps about the account as one JSON file, without keys and passwords.
-              </p>
-              <ExportButton path={`/operator/accounts/${value.id}/export`}>Export</ExportButton>
-            </Panel>
-            <DeletionForm account={value} onChanged={changed} />
-            <section class="card flush">
-              <header>
-                <h3>Last requests</h3>
-              </header>
-              <Loaded resource={usage}>
-                {({ rows }) =>
-                  rows.length === 0 ? (
-                    <Empty icon="usage" title="No requests yet" />
-                  ) : (
-                    <UsageTable rows={rows} caption="The last requests of this account" />
-                  )
-                }
-              </Loaded>
-            </section>
-          </div>
-        )}
+    <Page
+      title={email ?? name}
+      lead={value === null ? undefined : <Badges account={value} />}
+      back={{ href: accountsPath, name: t("menu.accounts") }}
+      actions={
+        <a class="button" href={logPath(name)}>
+          {t("sheet.all_requests")}
+        </a>
+      }
+    >
+      <Loaded resource={account} lines={12}>
+        {(shown) => <Sections account={shown} onChanged={account.replace} onReload={account.reload} />}
       </Loaded>
-    </Dialog>
+    </Page>
   );
 }
 
-const Facts = ({ account }: { account: OperatorAccount }): VNode => (
-  <section class="stack" aria-label="Balance">
-    <div class="row">
-      {account.disabled ? <span class="badge bad">Disabled</span> : <span class="badge good">Active</span>}
-      {account.operator && <span class="badge accent">Operator</span>}
-      {!account.has_password && <span class="badge">No password</span>}
-      {account.providers.length > 0 && <span class="badge">Connected with a provider</span>}
+type SectionsProps = Readonly<{
+  account: OperatorAccount;
+  onChanged: (next: OperatorAccount) => void;
+  onReload: () => void;
+}>;
+
+function Sections({ account, onChanged, onReload }: SectionsProps): VNode {
+  const { id, email, team } = account;
+  const use = useResource(() => get(`/operator/accounts/${id}/use`), `use ${id}`);
+  return (
+    <div class="stack-large">
+      <Figures account={account} use={use.value} />
+      <NamedKeys of={id} />
+      <Loaded resource={use} lines={4}>
+        {(value) => <ModelUse email={email} use={value} />}
+      </Loaded>
+      <div class="grid-2">
+        <LastRequests email={email} />
+        <LastRequests email={email} isOfFailed />
+      </div>
+      {team ? <TeamMembers id={id} /> : <Sessions account={account} />}
+      {(use.value?.end_users.length ?? 0) > 0 && <EndUsers email={email} use={use.value!} />}
+      <AccountChanges account={account} onChanged={onChanged} onReload={onReload} />
     </div>
-    <dl class="facts">
+  );
+}
+
+const Badges = ({ account }: { account: OperatorAccount }): VNode => (
+  <span class="row">
+    <span class={`badge ${account.disabled ? "bad" : "good"}`}>
+      {t(account.disabled ? "sheet.disabled" : "sheet.active")}
+    </span>
+    <span class="badge">{account.plan}</span>
+    {account.operator && <span class="badge accent">{t("shell.operator")}</span>}
+    {account.team && <span class="badge accent">{t("menu.team")}</span>}
+    {!account.team && !account.has_password && <span class="badge">{t("sheet.no_password")}</span>}
+    {account.providers.length > 0 && <span class="badge">{t("sheet.connected")}</span>}
+    {account.cost_center !== null && <span class="badge">{account.cost_center}</span>}
+    <span class="quiet small-text">{rich("sheet.made", { time: <Time at={account.created_at} /> })}</span>
+    {account.teams.map(({ id, name, role }) => (
+      <span key={id} class="small-text">
+        {rich(`sheet.team_${role === "admin" ? "admin" : "member"}`, { team: <AccountLink name={name} /> })}
+      </span>
+    ))}
+  </span>
+);
+
+/** The requests that a number counts. */
+const logPath = (account: string, more: Readonly<Record<string, string>> = {}): string =>
+  `/operator/log${search({ account, ...more })}`;
+const servedSince = (from: string) => ({ reason: "served", from });
+
+const startOfDay = (daysAgo: number): string => new Date((Math.floor(now() / dayMs) - daysAgo) * dayMs).toISOString();
+const startOfMonth = (): string => `${new Date(now()).toISOString().slice(0, 7)}-01T00:00:00.000Z`;
+
+function Figures({ account, use }: { account: OperatorAccount; use: AccountUse | null }): VNode {
+  const { email, numbers, credit } = account;
+  const { allowance, spendable, reserved, requests_in_flight: open } = numbers;
+  const used = (of: AccountUse["today"] | undefined, from: string): ComponentChildren =>
+    of === undefined ? (
+      " "
+    ) : (
+      <>
+        {t(sells.value ? "sheet.balance_tokens" : "sheet.model_tokens")},{" "}
+        <a href={logPath(email, servedSince(from))}>{t("common.requests_counted", { requests: of.requests })}</a>
+      </>
+    );
+  const amount = (of: AccountUse["today"] | undefined): string | null =>
+    of === undefined ? null : compact(sells.value ? of.billed_tokens : of.input + of.output);
+  return (
+    <section class="grid-4" aria-label={t("menu.balance")}>
       {sells.value && (
-        <Fact
-          name="To spend now"
-          class="number"
-          value={
-            account.numbers.spendable === null ? "Not limited" : `${count(account.numbers.spendable)} balance tokens`
-          }
-        />
+        <Figure name={t("sheet.spendable")} value={spendable === null ? t("sheet.unlimited") : count(spendable)}>
+          {allowance.granted !== null && allowance.granted > 0
+            ? t("sheet.allowance", { left: allowance.left ?? 0, granted: allowance.granted })
+            : t("sheet.balance_tokens")}
+        </Figure>
       )}
-      {sells.value && account.numbers.allowance.granted !== null && account.numbers.allowance.granted > 0 && (
-        <Fact
-          name="Allowance left today"
-          class="number"
-          value={`${count(account.numbers.allowance.left ?? 0)} of ${count(account.numbers.allowance.granted)}`}
-        />
+      {(sells.value || credit !== 0) && (
+        <Figure name={t("sheet.credit")} value={count(credit)}>
+          {worth(credit)}
+        </Figure>
       )}
-      {(sells.value || account.credit !== 0) && (
-        <Fact name="Credit" class="number" value={`${count(account.credit)}, ${worth(account.credit)}`} />
+      <Figure name={t("sheet.today")} value={amount(use?.today)}>
+        {used(use?.today, startOfDay(0))}
+      </Figure>
+      <Figure name={t("sheet.month")} value={amount(use?.month)}>
+        {used(use?.month, startOfMonth())}
+      </Figure>
+      {open > 0 && (
+        <Figure name={t("sheet.in_flight")} value={count(open)}>
+          <a href="/operator/line">{t("sheet.reserved", { tokens: reserved.tokens })}</a>
+        </Figure>
       )}
-      <Fact name={sells.value ? "Reserved, in flight" : "In flight"} class="number">
-        {sells.value && `${count(account.numbers.reserved.tokens)} balance tokens, `}
-        {plural(account.numbers.requests_in_flight, "request")}
-      </Fact>
-      <Fact name="Made" title={utc(account.created_at)} value={ago(account.created_at)} />
-      <Fact name="Key made" title={utc(account.key_created_at)} value={ago(account.key_created_at)} />
-    </dl>
-  </section>
-);
-
-type FormProps = Readonly<{ account: OperatorAccount; onChanged: (next: OperatorAccount) => void }>;
-
-const Panel = ({ title, children }: { title: string; children: ComponentChildren }): VNode => (
-  <section class="card stack">
-    <h3>{title}</h3>
-    {children}
-  </section>
-);
-
-function CreditForm({ account, onChanged }: FormProps): VNode {
-  const [tokens, setTokens] = useState(1_000_000);
-  const [reason, setReason] = useState("");
-  /** Minted when the question is shown, so that a grant that is sent twice counts once; null: nothing is asked. */
-  const [reference, setReference] = useState<string | null>(null);
-  const valid = Number.isInteger(tokens) && tokens > 0 && reason.trim() !== "";
-  return (
-    <Panel title="Credit">
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setReference(randomReference());
-        }}
-      >
-        <div class="grid-2">
-          <NumberField
-            label="Tokens"
-            hint={Number.isNaN(tokens) ? undefined : worth(tokens)}
-            min={1}
-            step={1}
-            required
-            value={tokens}
-            onValue={setTokens}
-          />
-          <TextField
-            label="Reason"
-            hint="Kept in the audit log"
-            required
-            maxLength={500}
-            value={reason}
-            onValue={setReason}
-          />
-        </div>
-        <div>
-          <Button caption="Grant credit" type="submit" disabled={!valid} />
-        </div>
-      </form>
-      {reference !== null && (
-        <Confirm
-          title="Grant credit?"
-          confirm="Grant credit"
-          danger={false}
-          onConfirm={async () => {
-            onChanged(
-              await post(`/operator/accounts/${account.id}/credit`, { tokens, reason: reason.trim(), reference }),
-            );
-            setReason("");
-            toast(`${count(tokens)} balance tokens were credited to ${account.email}.`);
-          }}
-          onClose={() => setReference(null)}
-        >
-          <p>
-            <strong>{account.email}</strong> gets <strong>{count(tokens)}</strong> balance tokens, worth {worth(tokens)}
-            .
-          </p>
-        </Confirm>
-      )}
-    </Panel>
+    </section>
   );
 }
 
-/** `crypto.randomUUID` is missing where the console is used over plain http from another machine. */
-export const randomReference = (): string =>
-  `console-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+type ModelRow = AccountUse["models"][number];
 
-function PlanForm({ account, onChanged }: FormProps): VNode {
-  const [plan, setPlan] = useState(account.plan);
+function ModelUse({ email, use: { models } }: { email: string; use: AccountUse }): VNode {
+  const used = (of: "today" | "days30", name: TextKey, daysAgo: number): DataColumn<ModelRow> => ({
+    ...{ id: of, name, isFigure: true },
+    sort: (row) => row[of].requests,
+    cell: ({ model, [of]: { requests, input, output } }) => (
+      <>
+        {requests === 0 ? (
+          "0"
+        ) : (
+          <a href={logPath(email, { model, ...servedSince(startOfDay(daysAgo)) })}>{count(requests)}</a>
+        )}
+        <div class="quiet small-text">{t("sheet.tokens", { tokens: compact(input + output) })}</div>
+      </>
+    ),
+  });
+  const columns: readonly DataColumn<ModelRow>[] = [
+    { id: "model", name: "common.model", sort: ({ model }) => model, look: "break", cell: ({ model }) => model },
+    used("today", "sheet.requests_today", 0),
+    used("days30", "sheet.requests_days30", 29),
+    {
+      id: "cost",
+      name: "sheet.cost_days30",
+      isFigure: true,
+      sort: ({ days30 }) => days30.billed_tokens,
+      cell: ({ days30 }) => exactDollars(days30.cost_usd),
+    },
+  ];
   return (
-    <Panel title="Plan">
-      <div class="row">
-        <div class="grow">
-          <Select aria-label="Plan" value={plan} onValue={setPlan} options={planChoices(account.plan)} />
-        </div>
-        <AskButton
-          caption="Change plan"
-          disabled={plan === account.plan}
-          title="Change the plan?"
-          confirm="Change plan"
-          danger={false}
-          onConfirm={async () => {
-            onChanged(await post(`/operator/accounts/${account.id}/plan`, { plan }));
-            toast(`${account.email} is now on the plan ${plan}.`);
-          }}
-        >
-          <p>
-            <strong>{account.email}</strong> goes from {account.plan} to <strong>{plan}</strong>. The new limits apply
-            at once.
-          </p>
-        </AskButton>
-      </div>
-    </Panel>
+    <Card title={t("sheet.use")} aria-label={t("sheet.use")}>
+      {models.length === 0 ? (
+        <Empty icon="usage" title={t("sheet.no_use")} />
+      ) : (
+        <DataTable
+          name="sheet-models"
+          caption={t("sheet.use")}
+          columns={columns.filter(({ id }) => sells.value || id !== "cost")}
+          rows={models}
+          rowKey={({ model }) => model}
+          first="-days30"
+          prefix="model-"
+        />
+      )}
+    </Card>
   );
 }
 
-function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChanged: () => void }): VNode {
-  const [password, setPassword] = useState("");
-  const action = useAction();
-  const reset = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const done = await action.run(async () => {
-      await post(`/operator/accounts/${account.id}/password`, { password });
-    });
-    if (!done) return;
-    setPassword("");
-    onChanged();
-    toast(`${account.email} has a new password; its browsers were signed out.`);
+function LastRequests({ email, isOfFailed = false }: { email: string; isOfFailed?: boolean }): VNode {
+  const filter: { reason?: string } = isOfFailed ? { reason: "failed" } : {};
+  const log = useResource(
+    () => get("/operator/log", { account: email, ...filter, limit: requestsShown }),
+    `${email} ${isOfFailed}`,
+  );
+  const title = t(isOfFailed ? "sheet.failures" : "sheet.requests");
+  return (
+    <Card title={title} aria-label={title} side={<a href={logPath(email, filter)}>{t("sheet.in_log")}</a>}>
+      <Loaded resource={log} lines={4}>
+        {({ rows }) =>
+          rows.length === 0 ? (
+            <Empty icon={isOfFailed ? "check" : "usage"} title={t(isOfFailed ? "sheet.no_failures" : "sheet.no_use")} />
+          ) : (
+            <ul class="item-list">
+              {rows.map(({ request_id, time, model, endpoint, status, reason, why, address }) => (
+                <li key={request_id}>
+                  <div>
+                    <p>
+                      <a href={logPath(email, { request_id })}>{model === "" ? endpoint : model}</a>{" "}
+                      {reason !== null && <span class={`badge ${status >= 500 ? "bad" : "warn"}`}>{status}</span>}
+                    </p>
+                    <p class="quiet small-text">
+                      <Time at={time} shown={moment} />
+                      {address !== null && ` · ${address}`}
+                      {why !== null && ` · ${why}`}
+                    </p>
+                  </div>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Card>
+  );
+}
+
+/** Browsers; machines are among the keys, and end with all browsers. */
+function Sessions({ account: { id, email } }: { account: OperatorAccount }): VNode {
+  const sessions = useResource(() => get(`/operator/accounts/${id}/sessions`), `sessions ${id}`);
+  const endAll = async (): Promise<void> => {
+    await post(`/operator/accounts/${id}/sessions/end`, {});
+    toast(t("sheet.signed_out", { email }));
+    sessions.reload();
   };
-  const [link, setLink] = useState<NewLink | null>(null);
-  const makeLink = (): void =>
-    void action.run(async () => setLink(await post(`/operator/accounts/${account.id}/password-link`)));
-  const { passwords = true, provider = null } = session.value ?? {};
-  const ways = [passwords ? "set a password" : null, provider === null ? null : `connect with ${provider}`];
   return (
-    <Panel title={!passwords ? "Sign-in" : account.has_password ? "New password" : "Password"}>
-      {passwords && (
-        <form class="row" onSubmit={(event) => void reset(event)}>
-          <div class="grow">
-            <input
-              type="password"
-              aria-label="New password"
-              placeholder={`At least ${passwordMinLength} characters`}
-              required
-              minLength={passwordMinLength}
-              autocomplete="new-password"
-              value={password}
-              onInput={(event) => setPassword(event.currentTarget.value)}
-            />
-          </div>
-          <Button caption="Set password" type="submit" busy={action.busy} />
-        </form>
-      )}
-      <div class="row spread">
-        <p class="quiet small-text grow">
-          A link lets the owner {ways.filter((way) => way !== null).join(" or ")}. It works once, within a day.
-        </p>
-        <Button caption="Make a link" disabled={action.busy} onClick={makeLink} />
-      </div>
-      {link !== null && <SecretLink path={link.path} />}
-      <FormError message={action.error} />
-    </Panel>
-  );
-}
-
-function StateForm({ account, onChanged }: FormProps): VNode {
-  const disabled = !account.disabled;
-  const verb = disabled ? "Disable account" : "Enable account";
-  const isOwn = account.id === own.value?.id;
-  return (
-    <Panel title={disabled ? "Disable" : "Enable"}>
-      <div class="row spread">
-        <p class="quiet small-text grow">
-          {disabled
-            ? `Its key and its browsers are refused until it is enabled again. ${sells.value ? "Balance and usage stay." : "Its usage stays."}`
-            : "Its key works again, and it may sign in."}
-        </p>
+    <Card
+      title={t("sheet.sessions")}
+      aria-label={t("sheet.sessions")}
+      side={
         <AskButton
-          caption={verb}
-          class={disabled ? "button danger-quiet" : "button"}
-          disabled={isOwn}
-          hint={isOwn ? "This is your own account" : undefined}
-          title={`${verb}?`}
-          confirm={verb}
-          danger={disabled}
-          onConfirm={async () => {
-            onChanged(await post(`/operator/accounts/${account.id}/state`, { disabled }));
-            toast(`${account.email} is ${disabled ? "disabled" : "active again"}.`);
-          }}
+          caption={t("sheet.sign_out_all")}
+          class="button small"
+          title={t("sheet.sign_out_ask")}
+          confirm={t("sheet.sign_out_all")}
+          onConfirm={endAll}
         >
-          <p>
-            <strong>{account.email}</strong>{" "}
-            {disabled
-              ? "is refused everywhere at once. Replies in progress finish."
-              : "may use its key and sign in again."}
-          </p>
+          <p>{t("sheet.sign_out_about")}</p>
         </AskButton>
-      </div>
-    </Panel>
+      }
+    >
+      <Loaded resource={sessions} lines={3}>
+        {({ sessions: open }) =>
+          open.length === 0 ? (
+            <Empty icon="account" title={t("sheet.no_sessions")} />
+          ) : (
+            <ul class="item-list">
+              {open.map((shown) => (
+                <SessionItem
+                  key={shown.id}
+                  session={shown}
+                  end={() => post(`/operator/accounts/${id}/sessions/end`, { session: shown.id })}
+                  onEnded={sessions.reload}
+                />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Card>
   );
 }
 
-/** Recognized by the name that a deletion leaves. */
-const isDeleted = ({ email, disabled, has_password }: OperatorAccount): boolean =>
-  disabled && !has_password && /^deleted-[\d-]+@invalid$/i.test(email);
-
-function DeletionForm({ account, onChanged }: FormProps): VNode | null {
-  const [asking, setAsking] = useState(false);
-  if (isDeleted(account)) return null;
-  const isOwn = account.id === own.value?.id;
+function TeamMembers({ id }: { id: number }): VNode {
+  const team = useResource(() => get(`/teams/${id}`), `team ${id}`);
   return (
-    <Panel title="Delete">
-      <div class="row spread">
-        <p class="quiet small-text grow">
-          Permanently erases e-mail, key, password, sessions and notes. Its records stay, without a name.
-        </p>
-        <Button
-          caption="Delete account"
-          class="button danger-quiet"
-          disabled={isOwn}
-          title={isOwn ? "This is your own account" : undefined}
-          onClick={() => setAsking(true)}
-        />
-      </div>
-      {asking && <DeletionDialog account={account} onDeleted={onChanged} onClose={() => setAsking(false)} />}
-    </Panel>
+    <Loaded resource={team} lines={4}>
+      {(shown) =>
+        shown.managed === null ? null : (
+          <Members team={shown} members={shown.managed.members} onChanged={team.reload} leadsToSheets />
+        )
+      }
+    </Loaded>
+  );
+}
+
+type EndUser = AccountUse["end_users"][number];
+
+function EndUsers({ email, use: { end_users: endUsers } }: { email: string; use: AccountUse }): VNode {
+  const columns: readonly DataColumn<EndUser>[] = [
+    {
+      id: "name",
+      name: "sheet.end_user",
+      look: "break",
+      sort: ({ name }) => name,
+      cell: ({ name, key }) => (
+        <>
+          {name || <span class="quiet">{t(name === null ? "sheet.erased" : "sheet.unnamed")}</span>}
+          <div class="small-text">
+            <a href={logPath(email, { key, ...servedSince(startOfDay(29)) })}>{key}</a>
+          </div>
+        </>
+      ),
+    },
+    {
+      id: "requests",
+      name: "common.requests",
+      isFigure: true,
+      sort: ({ requests }) => requests,
+      cell: ({ requests }) => count(requests),
+    },
+    {
+      id: "tokens",
+      name: "log.tokens",
+      isFigure: true,
+      sort: ({ input, output }) => input + output,
+      cell: ({ input, output }) => compact(input + output),
+    },
+    {
+      id: "limit",
+      name: "sheet.end_user_limit",
+      isFigure: true,
+      look: "quiet",
+      sort: ({ limit_day: limit }) => limit,
+      cell: ({ limit_day: limit }) => (limit === null ? "–" : count(limit)),
+    },
+  ];
+  return (
+    <Card title={t("sheet.end_users")} aria-label={t("sheet.end_users")}>
+      <DataTable
+        name="sheet-end-users"
+        caption={t("sheet.end_users")}
+        columns={columns}
+        rows={endUsers}
+        rowKey={({ key, name }) => `${key} ${name}`}
+        first="-tokens"
+        prefix="user-"
+      />
+    </Card>
   );
 }

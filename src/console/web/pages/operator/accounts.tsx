@@ -1,9 +1,10 @@
-// All accounts: sorted, filtered and paged by the server. Each opens in a sheet where operators change it, and those that are
+// All accounts: sorted, filtered and paged by the server. Each has a page where operators change it, and those that are
 // marked change together.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { AccountRow, AccountsFilter } from "../../../api/accounts.ts";
 import { count, percentage } from "../../format.ts";
+import { AccountLink, accountsPath } from "../../parts/account-link.tsx";
 import { Button } from "../../parts/button.tsx";
 import { type DataColumn, DataTable, tableAsked, tableRows } from "../../parts/data-table.tsx";
 import { FileLink } from "../../parts/file-link.tsx";
@@ -14,7 +15,7 @@ import { Empty, isFirstLoad, Loaded } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { address, get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
-import { changeQuery, place } from "../../route.ts";
+import { changeQuery, place, rowOf } from "../../route.ts";
 import { planChoices, sells } from "../../session.ts";
 import { t } from "../../texts.ts";
 import { useWish } from "../../wish.ts";
@@ -44,16 +45,18 @@ function filterIn(query: URLSearchParams): Filter {
 }
 
 export function AccountsPage(): VNode {
-  const [open, setOpen] = useState<number | null>(null);
+  const name = rowOf(accountsPath);
+  return name === null ? <Accounts /> : <AccountSheet key={name} name={name} />;
+}
+
+function Accounts(): VNode {
   const [making, setMaking] = useState(false);
   const [inviting, setInviting] = useState(false);
   useWish({
     new: () => setMaking(true),
     invite: () => setInviting(true),
-    open: (id) => setOpen(Number(id)),
   });
   const filter = filterIn(place.value.query);
-  const columns = [emailColumn(setOpen), ...otherColumns];
   const { sort, page } = tableAsked(columns, "-month");
   const asked = { ...filter, sort } as AccountsFilter;
   const found = useResource(
@@ -95,7 +98,6 @@ export function AccountsPage(): VNode {
         <OpenInvitations resource={invitations} />
       </div>
       {inviting && <InviteDialog onClose={() => setInviting(false)} onMade={invitations.reload} />}
-      {open !== null && <AccountSheet id={open} onClose={() => setOpen(null)} onChanged={found.reload} />}
       {making && <NewAccountDialog onClose={() => setMaking(false)} onMade={found.reload} />}
     </Page>
   );
@@ -145,18 +147,18 @@ function Filters({ filter }: { filter: Filter }): VNode {
   );
 }
 
-const emailColumn = (onOpen: (id: number) => void): DataColumn<AccountRow> => ({
+const emailColumn: DataColumn<AccountRow> = {
   id: "email",
   name: "account_fields.email",
   sort: "server",
-  cell: ({ id, email, operator, team }) => (
+  cell: ({ email, operator, team }) => (
     <>
-      <Button caption={email} class="row-button" onClick={() => onOpen(id)} />{" "}
+      <AccountLink name={email} class="row-button" />{" "}
       {operator && <span class="badge accent">{t("accounts.operator")}</span>}
       {team && <span class="badge">{t("accounts.team")}</span>}
     </>
   ),
-});
+};
 
 const otherColumns: readonly DataColumn<AccountRow>[] = [
   { id: "plan", name: "account_fields.plan", sort: "server", look: "capital", cell: ({ plan }) => plan },
@@ -218,6 +220,7 @@ const otherColumns: readonly DataColumn<AccountRow>[] = [
     cell: ({ created_at: at }) => <Time at={at} />,
   },
 ];
+const columns = [emailColumn, ...otherColumns];
 
 type AccountTableProps = Readonly<{
   accounts: readonly AccountRow[];

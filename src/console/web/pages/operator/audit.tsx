@@ -5,6 +5,7 @@ import type { AuditPage as AuditPageReply, AuditQuery } from "../../../api/serve
 import { moment } from "../../format.ts";
 import { Button } from "../../parts/button.tsx";
 import { type DataColumn, DataTable, tableAsked, tableRows } from "../../parts/data-table.tsx";
+import { AccountLink } from "../../parts/account-link.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Select } from "../../parts/select.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -122,10 +123,16 @@ const columns: readonly DataColumn<Entry>[] = [
     id: "account",
     name: "common.account",
     look: "parted",
-    cell: ({ subject }) => (subject === "" ? <span class="quiet">{t("audit.server")}</span> : subject),
+    cell: ({ subject }) =>
+      subject === "" ? <span class="quiet">{t("audit.server")}</span> : <AccountLink name={subject} />,
   },
   { id: "detail", name: "audit.detail", look: "parted sentence", cell: ({ detail }) => detail },
-  { id: "operator", name: "accounts.operator", look: "quiet parted", cell: ({ operator }) => operator },
+  {
+    id: "operator",
+    name: "accounts.operator",
+    look: "quiet parted",
+    cell: ({ operator }) => (operator === "" ? "" : <AccountLink name={operator} />),
+  },
   {
     id: "address",
     name: "audit.address",

@@ -14,6 +14,7 @@ import { get, post } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { sells } from "../../session.ts";
 import { batchLooks, dollarsPerToken, lookMs } from "../batches.tsx";
+import { t } from "../../texts.ts";
 
 type Batch = OperatorBatches["batches"][number];
 
@@ -31,7 +32,11 @@ export function OperatorBatchesPage(): VNode {
         <Loaded resource={page} lines={6}>
           {({ batches }) =>
             batches.length === 0 ? (
-              <Empty icon="batches" title="No batches yet" />
+              <Empty icon="batches" title={t("batches.none")}>
+                <a data-leaves href="/docs/guide/clients#batches">
+                  {t("batches.how")}
+                </a>
+              </Empty>
             ) : (
               <DataTable
                 name="batches"

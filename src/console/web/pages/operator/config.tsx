@@ -193,7 +193,7 @@ function Shown({ config, table, row, faults, busy, onWish }: ShownProps): VNode 
         <Table caption={title} columns={[t("config.name"), t("config.in_file"), buttonColumn()]}>
           {rows.map(({ table: { name: of, row_key: rowKey, is_list: isList }, name, values }) => (
             <tr key={of + name}>
-              <td class="parted">{isList ? name : of}</td>
+              <td class="nowrap">{isList ? name : of}</td>
               <td class="quiet break small-text sentence">
                 {Object.entries(values)
                   .filter(([key]) => key !== rowKey)

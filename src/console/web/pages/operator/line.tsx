@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { OperatorLine } from "../../../api/line.ts";
 import { now } from "../../clock.ts";
 import { count, shortTime } from "../../format.ts";
+import { AccountLink } from "../../parts/account-link.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -89,7 +90,7 @@ function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
           {next.map(({ account, user, priority, models, requests, since, position, expected_first_token_ms: ms }) => (
             <tr key={`${account.id} ${user} ${priority}`}>
               <td class="break">
-                {account.email}
+                <AccountLink name={account.email} />
                 <p class="quiet small-text">{user}</p>
               </td>
               <td>
@@ -129,7 +130,9 @@ const OnNodes = ({ running }: { running: OperatorLine["running"] }): VNode => (
       >
         {running.map(({ account, priority, model, node, requests, reading, since }) => (
           <tr key={`${account.id} ${priority} ${model} ${node}`}>
-            <td class="break">{account.email}</td>
+            <td class="break">
+              <AccountLink name={account.email} />
+            </td>
             <td>
               <Priority of={priority} />
             </td>

@@ -1,98 +1,103 @@
-// The request log: all requests, including refused and failed ones, live or by filter.
-import type { VNode } from "preact";
+// The request log: all requests, including refused and failed ones, live or by filter. A click on a cell filters by it.
+import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { inputUnitAt } from "../../../../core/model-kinds.ts";
+import { priorities } from "../../../../core/priority.ts";
 import type { LogPage as Log, RequestRow } from "../../../api/request-log.ts";
-import { compact, count, exactDollars, fullMoment, moment, shortTime, utc } from "../../format.ts";
+import { compact, exactDollars, fullMoment, moment, shortTime, utc } from "../../format.ts";
+import { AccountLink } from "../../parts/account-link.tsx";
+import { Button } from "../../parts/button.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
+import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import { Fact } from "../../parts/fact.tsx";
+import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { Phases } from "../../parts/phases.tsx";
+import { Select, type SelectOptions } from "../../parts/select.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { get, search } from "../../request.ts";
+import { Time } from "../../parts/time.tsx";
+import { address, get, search } from "../../request.ts";
 import { useEvery, useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { isFreeOfCharge, sells } from "../../session.ts";
-import { Time } from "../../parts/time.tsx";
-import { Button } from "../../parts/button.tsx";
-import { Fact } from "../../parts/fact.tsx";
-import { figures, Table } from "../../parts/table.tsx";
-import { Select, type SelectOptions } from "../../parts/select.tsx";
+import { t, type TextKey } from "../../texts.ts";
 
 /** How often the visible page looks for new rows. */
 const liveMs = 2_000;
 const pageRows = 50;
 
-const texts = ["request_id", "account", "key", "model", "node", "status", "reason", "from", "to"] as const;
-const minima = ["wait_min_ms", "first_token_min_ms", "tokens_min", "billed_min"] as const;
-type Name = (typeof texts)[number] | (typeof minima)[number];
+const usual = ["request_id", "account", "key", "model", "node", "status", "reason"] as const;
+const further = [
+  ...(["from", "to", "address", "priority", "endpoint"] as const),
+  ...(["wait_min_ms", "first_token_min_ms", "duration_min_ms", "tokens_min", "billed_min"] as const),
+];
+type Name = (typeof usual)[number] | (typeof further)[number];
 type Filter = Readonly<Record<Name, string>>;
 
 /** The filter is part of the page's address, so that people can bookmark and share it. */
 const filterOf = (query: URLSearchParams): Filter =>
-  Object.fromEntries([...texts, ...minima].map((name) => [name, query.get(name) ?? ""])) as Filter;
+  Object.fromEntries([...usual, ...further].map((name) => [name, query.get(name) ?? ""])) as Filter;
 
-/** People choose times in their own time zone. */
-const timeOf = (local: string): string => {
-  const at = Date.parse(local);
-  return Number.isNaN(at) ? local : new Date(at).toISOString();
-};
+const addressOf = (filter: Filter): string => `/operator/log${search(filter)}`;
 
 export function LogPage(): VNode {
   const filter = filterOf(place.value.query);
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [live, setLive] = useState(true);
   const [shown, setShown] = useState<RequestRow | null>(null);
-  const after = cursors.at(-1);
-  const query = { ...filter, from: timeOf(filter.from), to: timeOf(filter.to), after, limit: pageRows };
+  // Cursors are places in the list of one filter.
+  const [cursorsOf, setCursorsOf] = useState(search(filter));
+  const isSame = cursorsOf === search(filter);
+  const after = isSame ? cursors.at(-1) : undefined;
+  const move = (next: readonly string[]): void => {
+    setCursorsOf(search(filter));
+    setCursors(next);
+  };
+  const query = { ...filter, after, limit: pageRows };
   const log = useResource(() => get("/operator/log", query), search(query));
   const follows = live && after === undefined;
   useEvery(follows ? liveMs : null, () => document.visibilityState === "visible" && log.reload());
-  const change = (more: Partial<Filter>): void => {
-    setCursors([]);
-    navigate(`/operator/log${search({ ...filter, ...more })}`, { replace: true });
-  };
+  const change = (more: Partial<Filter>): void => navigate(addressOf({ ...filter, ...more }), { replace: true });
   const filtered = Object.values(filter).some((value) => value !== "");
   return (
     <Page
-      title="Request log"
-      lead="All requests, including refused and failed ones, without the text of prompts and answers."
+      title={t("menu.log")}
+      lead={t("log.lead")}
       actions={
         <>
-          {filtered && <Button caption="Clear filters" onClick={() => change(filterOf(new URLSearchParams()))} />}
+          {filtered && (
+            <a class="button" href="/operator/log">
+              {t("log.clear")}
+            </a>
+          )}
           <Button
-            caption={follows ? "Pause" : "Follow"}
+            caption={t(follows ? "log.pause" : "log.follow")}
             aria-pressed={follows}
             onClick={() => {
               setLive(!follows);
-              if (!follows) setCursors([]);
+              if (!follows) move([]);
             }}
           />
         </>
       }
     >
-      <section class="card flush" aria-label="Requests">
+      <section class="card flush" aria-label={t("common.requests")}>
         <Filters filter={filter} choices={log.value} change={change} />
         <Loaded resource={log} lines={10}>
           {({ rows, next, searched_to: searchedTo, gone }) => (
             <>
               {rows.length === 0 ? (
-                <Empty icon="search" title={filtered ? "No request matches these filters" : "No requests yet"} />
+                <Empty icon="search" title={t(filtered ? "log.no_match" : "log.none")} />
               ) : (
-                <Rows rows={rows} onChoose={setShown} />
+                <Rows rows={rows} filter={filter} onChoose={setShown} />
               )}
               {searchedTo !== null && (
-                <p class="log-note quiet small-text">
-                  Searched back to {moment(searchedTo)}. “Older” continues from there.
-                </p>
+                <p class="log-note quiet small-text">{t("log.searched", { time: moment(searchedTo) })}</p>
               )}
-              {gone > 0 && (
-                <p class="log-note quiet small-text">
-                  {count(gone)} older refused or failed requests were too many to keep.
-                </p>
-              )}
-              <Pager label="Pages of requests" cursors={cursors} next={next} onMove={setCursors} />
+              {gone > 0 && <p class="log-note quiet small-text">{t("log.gone", { gone })}</p>}
+              <Pager label={t("log.pages")} cursors={isSame ? cursors : []} next={next} onMove={move} />
             </>
           )}
         </Loaded>
@@ -102,113 +107,216 @@ export function LogPage(): VNode {
   );
 }
 
+/** People choose times in their own time zone; the address has them in UTC. */
+const utcOf = (local: string): string => {
+  const at = Date.parse(local);
+  return Number.isNaN(at) ? "" : new Date(at).toISOString();
+};
+function localOf(time: string): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return "";
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
 type FiltersProps = Readonly<{ filter: Filter; choices: Log | null; change: (more: Partial<Filter>) => void }>;
 
 function Filters({ filter, choices, change }: FiltersProps): VNode {
-  const input = (name: Name, label: string, more: Record<string, unknown> = {}): VNode => (
+  const input = (name: Name, more: Record<string, unknown> = {}): VNode => (
     <input
       key={name}
-      aria-label={label}
-      placeholder={label}
+      aria-label={t(`log.filter_${name}`)}
+      placeholder={t(`log.filter_${name}`)}
       value={filter[name]}
       onChange={(event) => change({ [name]: event.currentTarget.value.trim() })}
       {...more}
     />
   );
-  const select = (name: Name, all: string, options: SelectOptions): VNode => (
+  const select = (name: Name, options: SelectOptions): VNode => (
     <Select
-      aria-label={all}
+      aria-label={t(`log.filter_${name}`)}
       value={filter[name]}
       onValue={(value) => change({ [name]: value })}
-      all={all}
+      all={t(`log.filter_${name}`)}
       options={options}
     />
   );
+  const time = (name: "from" | "to"): VNode => (
+    <label>
+      {t(`log.filter_${name}`)}{" "}
+      <input
+        type="datetime-local"
+        value={localOf(filter[name])}
+        onChange={(event) => change({ [name]: utcOf(event.currentTarget.value) })}
+      />
+    </label>
+  );
+  const results = ["served", "failed", "refused", "broken"] as const;
   const reasons = (choices?.reasons ?? []).map((reason) => [reason, inWords(reason)] as const);
   const least = { inputMode: "numeric", pattern: "[0-9]*" };
-  const hasMinima = minima.some((name) => filter[name] !== "") || filter.from !== "" || filter.to !== "";
   return (
-    <div role="search" aria-label="Filter requests">
+    <div role="search" aria-label={t("log.filters")}>
       <div class="filters">
-        {input("request_id", "Request id", { type: "search" })}
-        {input("account", "Account: e-mail, or nobody", { type: "search", placeholder: "Account" })}
-        {input("key", "Name of the account's key", { type: "search", placeholder: "Key" })}
-        {select("model", "All models", choices?.models ?? [])}
-        {select("node", "All nodes", choices?.nodes ?? [])}
-        {select("reason", "All results", [["served", "Served"], ["failed", "Refused or failed"], ...reasons])}
-        {select("status", "All statuses", ["200", "4xx", "400", "401", "403", "413", "429", "5xx", "500", "503"])}
+        {input("request_id", { type: "search" })}
+        {input("account", { type: "search", "aria-description": t("log.account_hint") })}
+        {input("key", { type: "search" })}
+        {select("model", choices?.models ?? [])}
+        {select("node", choices?.nodes ?? [])}
+        {select("reason", [...results.map((each) => [each, t(`log.${each}`)] as const), ...reasons])}
+        {select("status", ["200", "4xx", "400", "401", "403", "413", "429", "5xx", "500", "503"])}
       </div>
-      <details class="log-more" open={hasMinima}>
-        <summary class="quiet small-text">Times and amounts</summary>
+      <details class="log-more" open={further.some((name) => filter[name] !== "")}>
+        <summary class="quiet small-text">{t("log.more_filters")}</summary>
         <div class="filters">
-          <label>From {input("from", "From", { type: "datetime-local", placeholder: undefined })}</label>
-          <label>To {input("to", "To", { type: "datetime-local", placeholder: undefined })}</label>
-          {input("wait_min_ms", "Wait, ms at least", least)}
-          {input("first_token_min_ms", "First token, ms at least", least)}
-          {input("tokens_min", "Tokens, at least", least)}
-          {sells.value && input("billed_min", "Balance tokens, at least", least)}
+          {time("from")}
+          {time("to")}
+          {input("address", { type: "search" })}
+          {select("priority", priorities)}
+          {input("endpoint", { type: "search" })}
+          {input("wait_min_ms", least)}
+          {input("first_token_min_ms", least)}
+          {input("duration_min_ms", least)}
+          {input("tokens_min", least)}
+          {sells.value && input("billed_min", least)}
         </div>
       </details>
     </div>
   );
 }
 
-const inWords = (reason: string): string => (reason === "left" ? "client left" : reason.replaceAll("_", " "));
+const inWords = (reason: string): string => (reason === "left" ? t("log.left") : reason.replaceAll("_", " "));
 
 const time = (ms: number | null): string => (ms === null ? "–" : shortTime(ms));
 
-function Rows({ rows, onChoose }: { rows: readonly RequestRow[]; onChoose: (row: RequestRow) => void }): VNode {
-  const isFree = isFreeOfCharge(rows);
-  return (
-    <Table
-      caption="Requests, newest first"
-      columns={[
-        "Time",
-        "Result",
-        "Account",
-        "Model",
-        "Node",
-        ...figures("Wait", "First token", "End", "Tokens", ...(isFree ? [] : ["Cost"])),
-      ]}
-      widestOnly={["Node", "Wait"]}
-      look="cards log"
-    >
-      {rows.map((row) => (
-        <tr key={row.request_id}>
-          <td>
-            <button type="button" class="row-button nowrap" onClick={() => onChoose(row)}>
-              <Time at={row.time} shown={moment} />
-            </button>
-          </td>
-          <td>
-            <Result row={row} />
-          </td>
-          <td class="clip-cell">
-            {row.account ?? <span class="quiet">none</span>}
-            {row.key !== null && row.key !== "default" && (
-              <div class="quiet small-text clipped" title={row.key}>
-                {row.key}
-              </div>
-            )}
-          </td>
-          <td class="clip-cell">
-            {row.model === "" ? <span class="quiet">–</span> : row.model}
-            {row.asked_model !== null && <div class="quiet small-text clipped">for {row.asked_model}</div>}
-          </td>
-          <td class="clip-cell wide-only widest-only quiet">{row.node ?? "–"}</td>
-          <td class="number wide-only widest-only">{time(row.wait_ms)}</td>
-          <td class="number wide-only">{time(row.first_token_ms)}</td>
-          <td class={isFree ? "number sentence" : "number"} data-name="End">
-            {time(row.duration_ms)}
-          </td>
-          <td class="number wide-only" title={`${count(row.input)} in, ${count(row.output)} out`}>
-            {compact(row.input + row.output)}
-          </td>
-          {!isFree && <td class="number">{exactDollars(row.cost_usd)}</td>}
-        </tr>
-      ))}
-    </Table>
+type RowsProps = Readonly<{ rows: readonly RequestRow[]; filter: Filter; onChoose: (row: RequestRow) => void }>;
+
+const Rows = ({ rows, filter, onChoose }: RowsProps): VNode => (
+  <DataTable
+    name="log"
+    caption={t("log.caption")}
+    look="log"
+    columns={columnsOf(filter, isFreeOfCharge(rows), onChoose)}
+    rows={rows}
+    rowKey={(row) => row.request_id}
+    first=""
+    isPart
+    tools={
+      <>
+        {(["csv", "json"] as const).map((form) => (
+          <a key={form} class="button small" download href={address(`/operator/log.${form}`, filter)}>
+            <Icon name="download" size={14} /> {t(`log.export_${form}`)}
+          </a>
+        ))}
+      </>
+    }
+  />
+);
+
+type Column = DataColumn<RequestRow>;
+
+/** A value that filters by itself when it is clicked. */
+const by =
+  (filter: Filter) =>
+  (more: Partial<Filter>, children: ComponentChildren): VNode => (
+    <a class="filter-link" href={addressOf({ ...filter, ...more })} title={t("log.only")}>
+      {children}
+    </a>
   );
+type By = ReturnType<typeof by>;
+
+const text = (only: By, name: Name & keyof RequestRow, column: TextKey, more: object = {}): Column => ({
+  id: name,
+  name: column,
+  look: "clip-cell quiet",
+  cell: (row) => {
+    const value = row[name];
+    return value === null || value === "" ? "–" : only({ [name]: String(value) }, value);
+  },
+  ...more,
+});
+
+const duration = (id: "wait_ms" | "first_token_ms" | "duration_ms", name: TextKey, more: object = {}): Column => ({
+  ...{ id, name, isFigure: true },
+  cell: (row) => time(row[id]),
+  ...more,
+});
+
+const plain = (id: "cause" | "tags" | "cost_center", name: TextKey): Column => ({
+  ...{ id, name, look: "clip-cell quiet", isOptional: true },
+  cell: (row) => <span title={row[id] ?? undefined}>{row[id] ?? "–"}</span>,
+});
+
+const accountColumn = (only: By): Column => ({
+  id: "account",
+  name: "common.account",
+  look: "clip-cell",
+  cell: ({ account, key }) =>
+    account === null ? (
+      only({ account: "nobody", key: "" }, <span class="quiet">{t("log.nobody")}</span>)
+    ) : (
+      <>
+        <AccountLink name={account} label={t("log.sheet", { account })}>
+          <Icon name="account" size={14} />
+        </AccountLink>{" "}
+        {only({ account, key: "" }, account)}
+        {key !== null && key !== "default" && <div class="quiet small-text clipped">{only({ account, key }, key)}</div>}
+      </>
+    ),
+});
+
+const modelColumn = (only: By): Column => ({
+  id: "model",
+  name: "common.model",
+  look: "clip-cell",
+  cell: ({ model, asked_model: asked }) => (
+    <>
+      {model === "" ? <span class="quiet">–</span> : only({ model }, model)}
+      {asked !== null && <div class="quiet small-text clipped">{t("log.for", { model: asked })}</div>}
+    </>
+  ),
+});
+
+const amounts: readonly Column[] = [
+  {
+    id: "tokens",
+    name: "log.tokens",
+    isFigure: true,
+    room: "wide",
+    cell: ({ input, output }) => <span title={t("log.in_out", { input, output })}>{compact(input + output)}</span>,
+  },
+  { id: "cost", name: "log.cost", isFigure: true, cell: ({ cost_usd }) => exactDollars(cost_usd) },
+];
+
+function columnsOf(filter: Filter, isFree: boolean, onChoose: (row: RequestRow) => void): readonly Column[] {
+  const only = by(filter);
+  return [
+    {
+      id: "time",
+      name: "log.time",
+      cell: (row) => (
+        <button type="button" class="row-button nowrap" onClick={() => onChoose(row)}>
+          <Time at={row.time} shown={moment} />
+        </button>
+      ),
+    },
+    {
+      id: "result",
+      name: "log.result",
+      cell: (row) => only({ reason: row.reason ?? "served" }, <Result row={row} />),
+    },
+    accountColumn(only),
+    modelColumn(only),
+    text(only, "node", "common.node", { room: "widest" }),
+    text(only, "address", "log.address", { room: "widest" }),
+    text(only, "priority", "common.class", { isOptional: true }),
+    text(only, "endpoint", "log.endpoint", { isOptional: true }),
+    plain("cause", "log.cause"),
+    plain("tags", "log.tags"),
+    plain("cost_center", "sheet.cost_center"),
+    duration("wait_ms", "log.wait", { room: "widest" }),
+    duration("first_token_ms", "models.first_token", { room: "wide" }),
+    duration("duration_ms", "log.end"),
+    ...amounts.filter(({ id }) => !isFree || id !== "cost"),
+  ];
 }
 
 const Result = ({ row: { status, reason, more } }: { row: RequestRow }): VNode =>
@@ -219,50 +327,71 @@ const Result = ({ row: { status, reason, more } }: { row: RequestRow }): VNode =
       <span class={`badge ${status >= 500 || status === 200 ? "bad" : "warn"}`}>
         {status} {inWords(reason)}
       </span>
-      {more > 0 && <span class="quiet small-text"> and {count(more)} more like this</span>}
+      {more > 0 && <span class="quiet small-text"> {t("log.more_like_this", { more })}</span>}
     </>
   );
 
-const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VNode => (
-  <Dialog title="Request" onClose={onClose}>
-    {row.why !== null && <p>{row.why}</p>}
-    {row.cause !== null && (
-      <p class="break">
-        {row.node ?? "The node"}: <code>{row.cause}</code>
-      </p>
-    )}
-    {row.more > 0 && (
-      <p class="quiet">{count(row.more)} similar requests of the same minute have no row of their own.</p>
-    )}
-    <Phases row={row} />
-    <dl class="facts">
-      <Fact name="Request id">
-        <code>{row.request_id}</code> <CopyButton text={row.request_id} label="Copy the request id" />
-      </Fact>
-      <Fact name="Ended" title={utc(row.time)} value={fullMoment(row.time)} />
-      <Fact name="Result" value={<Result row={{ ...row, more: 0 }} />} />
-      <Fact name="Account" class="break" value={row.account ?? "none: the key was unknown"} />
-      <Fact name="Key" class="break" value={row.key ?? "–"} />
-      <Fact name="Endpoint" value={row.endpoint} />
-      {row.asked_model !== null && <Fact name="Asked for" class="break" value={row.asked_model} />}
-      {row.tags !== null && <Fact name="Tags" class="break" value={row.tags.replaceAll(",", ", ")} />}
-      {row.cost_center !== null && <Fact name="Cost center" class="break" value={row.cost_center} />}
-      <Fact name="Model" class="break" value={row.model === "" ? "unknown: the body was not read" : row.model} />
-      <Fact name="Node" class="break" value={row.node ?? "none"} />
-      <Fact
-        name="Input"
-        class="number"
-        value={`${count(row.input)} ${inputUnitAt(row.endpoint)}, ${count(row.cached_input)} cached`}
-      />
-      <Fact name="Output" class="number" value={`${count(row.output)} tokens, ${count(row.reasoning)} reasoning`} />
-      {!isFreeOfCharge([row]) && (
-        <Fact
-          name="Billed"
-          class="number"
-          value={`${count(row.billed_tokens)} balance tokens, ${exactDollars(row.cost_usd)}`}
-        />
+const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VNode => {
+  const texts = (
+    [
+      ["log.endpoint", row.endpoint],
+      ["log.address", row.address],
+      ["common.class", row.priority],
+      ["log.asked_for", row.asked_model],
+      ["log.tags", row.tags?.replaceAll(",", ", ") ?? null],
+      ["sheet.cost_center", row.cost_center],
+      ["common.model", row.model === "" ? t("log.unknown_model") : row.model],
+      ["common.node", row.node ?? t("log.none_of_it")],
+    ] as const
+  ).filter(([, value]) => value !== null);
+  return (
+    <Dialog title={t("log.request")} onClose={onClose}>
+      {row.why !== null && <p>{row.why}</p>}
+      {row.cause !== null && (
+        <p class="break">
+          {row.node ?? t("common.node")}: <code>{row.cause}</code>
+        </p>
       )}
-      {row.sum !== null && <Fact name="Calculation" class="break" value={row.sum} />}
-    </dl>
-  </Dialog>
-);
+      {row.more > 0 && <p class="quiet">{t("log.similar", { more: row.more })}</p>}
+      <Phases row={row} />
+      <dl class="facts">
+        <Fact name={t("log.filter_request_id")}>
+          <code>{row.request_id}</code> <CopyButton text={row.request_id} label={t("log.copy_id")} />
+        </Fact>
+        <Fact name={t("log.ended")} title={utc(row.time)} value={fullMoment(row.time)} />
+        <Fact name={t("log.result")} value={<Result row={{ ...row, more: 0 }} />} />
+        <Fact
+          name={t("common.account")}
+          class="break"
+          value={row.account === null ? t("log.unknown_key") : <AccountLink name={row.account} />}
+        />
+        <Fact name={t("log.key")} class="break" value={row.key ?? "–"} />
+        {texts.map(([name, value]) => (
+          <Fact key={name} name={t(name)} class="break" value={value} />
+        ))}
+        <Fact
+          name={t("log.input")}
+          class="number"
+          value={t("log.input_of", {
+            input: row.input,
+            unit: t(`log.unit_${inputUnitAt(row.endpoint)}`),
+            cached: row.cached_input,
+          })}
+        />
+        <Fact
+          name={t("log.output")}
+          class="number"
+          value={t("log.output_of", { output: row.output, reasoning: row.reasoning })}
+        />
+        {!isFreeOfCharge([row]) && (
+          <Fact
+            name={t("log.billed")}
+            class="number"
+            value={t("log.billed_of", { billed: row.billed_tokens, cost: exactDollars(row.cost_usd) })}
+          />
+        )}
+        {row.sum !== null && <Fact name={t("log.calculation")} class="break" value={row.sum} />}
+      </dl>
+    </Dialog>
+  );
+};

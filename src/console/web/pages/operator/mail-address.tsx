@@ -28,7 +28,7 @@ export function MailAddressForm({ account, onChanged }: Props): VNode | null {
   };
   return (
     <form class="card stack" onSubmit={save}>
-      <h3>{t("mail_address.heading")}</h3>
+      <h2>{t("mail_address.heading")}</h2>
       <EmailField value={address} onValue={setAddress} hint={t("mail_address.about")} isOptional />
       <FormError message={action.error} />
       <div>

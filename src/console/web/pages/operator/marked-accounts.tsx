@@ -10,7 +10,7 @@ import { worth } from "../../format.ts";
 import { messageOf, post } from "../../request.ts";
 import { planChoices, sells } from "../../session.ts";
 import { t } from "../../texts.ts";
-import { randomReference } from "./account-sheet.tsx";
+import { randomReference } from "./account-changes.tsx";
 
 type MarkedProps = Readonly<{
   /** E-mail addresses by account. */

@@ -1,6 +1,7 @@
 // Every model: the nodes that have it, whether it is up, its price, the plans that include it and its use.
 import type { ComponentChildren, VNode } from "preact";
 import type { OperatorModels } from "../../../api/nodes.ts";
+import { now } from "../../clock.ts";
 import { compact, count, price } from "../../format.ts";
 import { Card } from "../../parts/card.tsx";
 import { Fact } from "../../parts/fact.tsx";
@@ -59,6 +60,12 @@ const nodesNow = (): string =>
     .map(({ name, health, drained_since, below }) => [name, health, drained_since, ...below].join(" "))
     .join("\n");
 
+const hourMs = 3_600_000;
+
+/** Of this hour and the 23 before it, as the server counts. */
+const logOfDay = (of: Readonly<{ model: string; reason?: string }>): string =>
+  `/operator/log${search({ ...of, from: new Date((Math.floor(now() / hourMs) - 23) * hourMs).toISOString() })}`;
+
 function ModelPage({ id, models }: Readonly<{ id: string; models: Resource<OperatorModels> }>): VNode {
   return (
     <Page
@@ -88,15 +95,14 @@ function ModelPage({ id, models }: Readonly<{ id: string; models: Resource<Opera
 
 function Model({ of: model }: { of: OperatorModel }): VNode {
   const { id, aliases, kind, nodes, missing, below, day, plans, context_tokens: context } = model;
-  const log = (more: Readonly<Record<string, string>> = {}): string => `/operator/log${search({ model: id, ...more })}`;
   return (
     <div class="stack-large">
       <section class="grid-4" aria-label={t("models.last_day")}>
         <Figure name={t("common.requests")} value={count(day.requests)}>
-          <a href={log()}>{t("models.in_log")}</a>
+          <a href={logOfDay({ model: id })}>{t("models.in_log")}</a>
         </Figure>
         <Figure name={t("models.failures")} value={count(day.failed)}>
-          <a href={log({ reason: "failed" })}>{t("models.why")}</a>
+          <a href={logOfDay({ model: id, reason: "broken" })}>{t("models.why")}</a>
         </Figure>
         <Figure name={t("models.tokens")} value={`${compact(day.input)} / ${compact(day.output)}`} />
         <Figure name={t("models.first_token")} value={firstToken(model)} />
@@ -158,8 +164,15 @@ const columns: readonly DataColumn<OperatorModel>[] = [
     sort: ({ day }) => day.requests,
     cell: ({ id, day }) => (
       <>
-        {day.requests === 0 ? "0" : <a href={`/operator/log${search({ model: id })}`}>{count(day.requests)}</a>}
-        {day.failed > 0 && <span class="quiet"> {t("models.failed", { failed: day.failed })}</span>}
+        {day.requests === 0 ? "0" : <a href={logOfDay({ model: id })}>{count(day.requests)}</a>}
+        {day.failed > 0 && (
+          <>
+            {" "}
+            <a class="quiet" href={logOfDay({ model: id, reason: "broken" })}>
+              {t("models.failed", { failed: day.failed })}
+            </a>
+          </>
+        )}
       </>
     ),
   },

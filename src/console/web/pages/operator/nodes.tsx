@@ -16,6 +16,8 @@ import { rowOf } from "../../route.ts";
 import { operatorNumbers } from "../../session.ts";
 import { t } from "../../texts.ts";
 import { useWish } from "../../wish.ts";
+import { now } from "../../clock.ts";
+import { AccountLink } from "../../parts/account-link.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Fact } from "../../parts/fact.tsx";
 
@@ -148,11 +150,24 @@ const Facts = ({ node }: { node: OperatorNode }): VNode => (
   <dl class="facts start">
     <Fact name={t("nodes.queue")} value={<Line of={node.line} />} />
     <FirstToken of={node} />
-    <Fact name={t("nodes.speed")} value={t("nodes.per_second", { tokens: Math.round(node.tokens_per_second) })} />
+    <Fact
+      name={t("nodes.speed")}
+      value={
+        <a href={recentLog(node.name, 1)}>{t("nodes.per_second", { tokens: Math.round(node.tokens_per_second) })}</a>
+      }
+    />
     <Fact name={t("nodes.address")} class="break" value={<code>{node.url}</code>} />
     <Fact name={t("nodes.since", { state: t(`nodes.state_${node.health}`) })} value={moment(node.since)} />
     {node.last_error !== null && node.last_error.message !== node.problem && (
-      <Fact name={t("nodes.last_error")} value={`${moment(node.last_error.at)}: ${node.last_error.message}`} />
+      <Fact
+        name={t("nodes.last_error")}
+        value={
+          <>
+            <a href={`/operator/log${search({ node: node.name, reason: "broken" })}`}>{moment(node.last_error.at)}</a>:{" "}
+            {node.last_error.message}
+          </>
+        }
+      />
     )}
     <Fact name={t("nodes.engine")}>
       {node.engine} {node.version}
@@ -170,12 +185,20 @@ const Facts = ({ node }: { node: OperatorNode }): VNode => (
   </dl>
 );
 
-const FirstToken = ({ of: { first_token_p50_ms: half, first_token_p99_ms: most } }: { of: OperatorNode }): VNode => (
+/** What it served in the last minutes. */
+const recentLog = (node: string, minutes: number): string =>
+  `/operator/log${search({ node, reason: "served", from: new Date(now() - minutes * 60_000).toISOString() })}`;
+
+const FirstToken = ({
+  of: { name, first_token_p50_ms: half, first_token_p99_ms: most },
+}: {
+  of: OperatorNode;
+}): VNode => (
   <Fact name={t("models.first_token")} title={t("nodes.ten_minutes")}>
     {half === null || most === null ? (
       <span class="quiet">{t("nodes.no_answer")}</span>
     ) : (
-      t("nodes.first_token", { half, most })
+      <a href={recentLog(name, 10)}>{t("nodes.first_token", { half, most })}</a>
     )}
   </Fact>
 );
@@ -191,7 +214,7 @@ function Line({ of: { waiting, accounts, since, most } }: { of: OperatorNode["li
       <ul class="line small-text">
         {most.map(({ id, email, waiting: own }) => (
           <li key={id} class="break">
-            {email}: {count(own)}
+            <AccountLink name={email} />: {count(own)}
           </li>
         ))}
         {waiting > shown && <li class="quiet">{t("nodes.others", { waiting: waiting - shown })}</li>}

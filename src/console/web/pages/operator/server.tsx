@@ -107,6 +107,9 @@ const DatabaseBackup = (): VNode => (
   </section>
 );
 
+/** As where the operators' first page warns. */
+const lowBytes = 1 << 30;
+
 function Backup({ server, onChanged }: PartProps): VNode {
   const action = useAction();
   const { backup } = server;
@@ -120,7 +123,11 @@ function Backup({ server, onChanged }: PartProps): VNode {
         <Schedule of={server.backup_schedule} />
       </p>
       {server.disk_free_bytes !== null && (
-        <p class="quiet small-text">{t("server.disk_free", { size: bytes(server.disk_free_bytes) })}</p>
+        <p>
+          <span class={server.disk_free_bytes < lowBytes ? "badge bad" : "badge"}>
+            {t("server.disk_free", { size: bytes(server.disk_free_bytes) })}
+          </span>
+        </p>
       )}
       <div role="status">{backup !== null && <BackupOutcome of={backup} />}</div>
       <FormError message={action.error} />

@@ -1,11 +1,13 @@
-// The report's question, as both stores ask it: of the journal's lines, and of the days whose lines were folded.
+// The report's question, as both stores ask it.
 import { keyNameOf } from "../../account/people/key-names.ts";
+import { everyAccount } from "../../account/usage-queries.ts";
 import type { ReportAsked, ReportRow } from "../../core/report.ts";
 import type { ReportGroup } from "../../core/report-columns.ts";
 import type { AccountId, KeyId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
-import { type Condition, type Question, rowsIn, statement, type Value } from "../questions.ts";
-import { isReply, keyNameIn } from "../usage/usage-sum.ts";
+import { type Question, rowsIn, statement, type Value } from "../questions.ts";
+import { type ServedAsked, servedParts } from "./served-parts.ts";
+import { isReply, keyNameIn } from "./usage-sum.ts";
 
 const columnsOf: Readonly<Record<ReportGroup, string>> = {
   account: "account_id",
@@ -25,25 +27,30 @@ const looked: Readonly<Partial<Record<ReportGroup, string>>> = {
     "(SELECT member_id FROM api_keys AS k WHERE k.account_id = part.account_id AND k.id = part.key_id) AS member_id",
 };
 const sums = ["requests", "input", "cached", "output", "billed"];
+const columnOfSum: Readonly<Record<string, string>> = { cached: "cached_input", billed: "billed_tokens" };
+/** What sums by day do not say, or no longer when their lines are folded. */
+const ofLines: readonly ReportGroup[] = ["end_user", "cost_center", "tag"];
+/** Sums of all accounts together do not say whose they are. */
+const ofEach: readonly ReportGroup[] = ["account", "team", "member", "key"];
 
-/** How many values it takes before those of `lines`. */
-export const reportValues = 8;
-
-/** `lines`: a condition that spares reading lines of other times, with its values. */
-export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [Question, ...Value[]] {
+export function reportQuestion(
+  asked: ReportAsked,
+  served: Pick<ServedAsked, "summedTo" | "near">,
+): readonly [Question, ...Value[]] {
   const { from, until, by, account, tag, costCenter, rowsMax } = asked;
   const groups = by.map((group) => columnsOf[group]);
-  const days = [Math.ceil(from / dayMs), Math.floor(until / dayMs)] as const;
-  const values = [from, until, ...days, rowsMax, account, tag, costCenter, ...lines.values];
-  const isOf = account === null ? "$6::text IS NULL" : "account_id = $6::text::bigint";
-  const inDays = `day >= $3::text::int AND day < $4::text::int AND ${isOf}`;
-  // What was booked to a cost center is taken from what is booked to none.
-  const booked = (costCenter: string, sign: string): string => `
-        UNION ALL
-        SELECT account_id, key_id, model, endpoint, NULL, NULL, ${costCenter}, ${sign}lines, ${sign}(input_fresh + input_cached),
-          ${sign}input_cached, ${sign}output, ${sign}billed_tokens
-        FROM cost_center_folds WHERE ${inDays}`;
-  const isBooked = by.includes("cost_center") || costCenter !== null;
+  const needsLines = tag !== null || costCenter !== null || by.some((group) => ofLines.includes(group));
+  const values: Value[] = [rowsMax, tag, costCenter];
+  const parts = servedParts(
+    {
+      ...served,
+      from,
+      until,
+      account: account ?? (by.some((group) => ofEach.includes(group)) ? null : everyAccount),
+      summedTo: needsLines ? 0 : served.summedTo,
+    },
+    values,
+  );
   const listed = "',' || tags || ','";
   const name = (group: ReportGroup, table: string): string =>
     by.includes(group)
@@ -52,22 +59,30 @@ export function reportQuestion(asked: ReportAsked, lines: Condition): readonly [
   const text = `
     SELECT found.*, ${name("key", "api_keys")} AS key_name, ${name("end_user", "end_users")} AS end_user_name
     FROM (
-      SELECT ${[...by.map((group) => looked[group] ?? columnsOf[group]), ...sums.map((sum) => `sum(${sum})::float8 AS ${sum}`)].join(", ")}
-      FROM (
-        SELECT account_id, key_id, model, endpoint, end_user_id, tags, cost_center, 1 AS requests, input_fresh + input_cached AS input,
-          input_cached AS cached, output, billed_tokens AS billed
-        FROM journal WHERE at >= $1::text::bigint AND at < $2::text::bigint AND ${isReply} AND ${isOf} ${lines.where}
-        UNION ALL
-        SELECT account_id, key_id, model, endpoint, NULL, NULL, NULL, lines, input_fresh + input_cached, input_cached, output,
-          billed_tokens
-        FROM journal_folds WHERE ${inDays} AND ${isReply}${isBooked ? booked("cost_center", "") + booked("NULL", "-") : ""}
+      SELECT ${[...by.map((group) => looked[group] ?? columnsOf[group]), ...sums.map((sum) => `sum(${columnOfSum[sum] ?? sum})::float8 AS ${sum}`)].join(", ")}
+      FROM (${parts}${needsLines ? folded(asked, values) : ""}
       ) AS part
-      WHERE ($7::text IS NULL OR replace(${listed}, ',' || $7::text || ',', '') <> ${listed})
-        AND ($8::text IS NULL OR cost_center = $8::text)
+      WHERE ($2::text IS NULL OR replace(${listed}, ',' || $2::text || ',', '') <> ${listed})
+        AND ($3::text IS NULL OR cost_center = $3::text)
       ${groups.length === 0 ? "" : `GROUP BY ${groups.join(", ")}`} HAVING sum(requests) > 0
     ) AS found
-    ORDER BY ${["billed DESC", "requests DESC", ...groups].join(", ")} LIMIT $5::text::int`;
+    ORDER BY ${["billed DESC", "requests DESC", ...groups].join(", ")} LIMIT $1::text::int`;
   return [statement("report", text), ...values];
+}
+
+/** Days whose lines were folded. What was booked to a cost center is taken from what is booked to none. */
+function folded({ from, until, by, account, costCenter }: ReportAsked, values: Value[]): string {
+  const place = values.push(Math.ceil(from / dayMs), Math.floor(until / dayMs), account);
+  const isOf = account === null ? `$${place}::text IS NULL` : `account_id = $${place}::text::bigint`;
+  const inDays = `day >= $${place - 2}::text::int AND day < $${place - 1}::text::int AND ${isOf}`;
+  const rows = (table: string, costCenter: string, sign = "", reasoning = "reasoning") => `
+      UNION ALL
+      SELECT day::bigint * ${dayMs}, account_id, key_id, model, endpoint, 0, NULL, ${costCenter}, ${sign}lines,
+        ${sign}(input_fresh + input_cached), ${sign}input_cached, ${sign}output, ${reasoning}, ${sign}billed_tokens
+      FROM ${table} WHERE ${inDays}`;
+  const isBooked = by.includes("cost_center") || costCenter !== null;
+  const booked = ["cost_center", "NULL"].map((of) => rows("cost_center_folds", of, of === "NULL" ? "-" : "", "0"));
+  return `${rows("journal_folds", "NULL")} AND ${isReply}${isBooked ? booked.join("") : ""}`;
 }
 
 export type FoundSums = Readonly<

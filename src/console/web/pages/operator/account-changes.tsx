@@ -1,0 +1,303 @@
+// What operators change of an account: plan, credit, cost center, sign-in, state; and its data, as a file or deleted.
+import type { ComponentChildren, VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { NewLink, OperatorAccount } from "../../../api/accounts.ts";
+import { worth } from "../../format.ts";
+import { passwordMinLength } from "../../parts/account-fields.tsx";
+import { AskButton, Confirm } from "../../parts/asking-dialogs.tsx";
+import { Button } from "../../parts/button.tsx";
+import { ExportButton } from "../../parts/export-button.tsx";
+import { FormError, NumberField, TextField } from "../../parts/field.tsx";
+import { SecretLink } from "../../parts/secret.tsx";
+import { Select } from "../../parts/select.tsx";
+import { toast } from "../../parts/toasts.tsx";
+import { post } from "../../request.ts";
+import { useAction } from "../../resource.ts";
+import { account as own, planChoices, sells, session } from "../../session.ts";
+import { rich, t } from "../../texts.ts";
+import { DeletionDialog } from "./deletion-dialog.tsx";
+import { MailAddressForm } from "./mail-address.tsx";
+
+type FormProps = Readonly<{ account: OperatorAccount; onChanged: (next: OperatorAccount) => void }>;
+
+export const AccountChanges = ({ onReload, ...form }: FormProps & Readonly<{ onReload: () => void }>): VNode => (
+  <section class="grid-2" aria-label={t("sheet.changes")}>
+    <PlanForm {...form} />
+    <CostCenterForm {...form} />
+    <MailAddressForm {...form} />
+    {sells.value && <CreditForm {...form} />}
+    {!form.account.team && <PasswordForm account={form.account} onChanged={onReload} />}
+    <StateForm {...form} />
+    <Panel title={t("sheet.data")}>
+      <p class="quiet small-text">{t("sheet.data_about")}</p>
+      <ExportButton path={`/operator/accounts/${form.account.id}/export`}>{t("sheet.export")}</ExportButton>
+    </Panel>
+    <DeletionForm {...form} />
+  </section>
+);
+
+const Panel = ({ title, children }: { title: string; children: ComponentChildren }): VNode => (
+  <section class="card stack" aria-label={title}>
+    <h2>{title}</h2>
+    {children}
+  </section>
+);
+
+const strong = (inner: ComponentChildren): VNode => <strong>{inner}</strong>;
+
+function CreditForm({ account: { id, email }, onChanged }: FormProps): VNode {
+  const [tokens, setTokens] = useState(1_000_000);
+  const [reason, setReason] = useState("");
+  /** Minted when the question is shown, so that a grant that is sent twice counts once; null: nothing is asked. */
+  const [reference, setReference] = useState<string | null>(null);
+  const valid = Number.isInteger(tokens) && tokens > 0 && reason.trim() !== "";
+  return (
+    <Panel title={t("sheet.credit")}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setReference(randomReference());
+        }}
+      >
+        <div class="grid-2">
+          <NumberField
+            label={t("log.tokens")}
+            hint={Number.isNaN(tokens) ? undefined : worth(tokens)}
+            min={1}
+            step={1}
+            required
+            value={tokens}
+            onValue={setTokens}
+          />
+          <TextField
+            label={t("sheet.reason")}
+            hint={t("sheet.reason_hint")}
+            required
+            maxLength={500}
+            value={reason}
+            onValue={setReason}
+          />
+        </div>
+        <div>
+          <Button caption={t("sheet.grant")} type="submit" disabled={!valid} />
+        </div>
+      </form>
+      {reference !== null && (
+        <Confirm
+          title={t("sheet.grant_ask")}
+          confirm={t("sheet.grant")}
+          danger={false}
+          onConfirm={async () => {
+            onChanged(await post(`/operator/accounts/${id}/credit`, { tokens, reason: reason.trim(), reference }));
+            setReason("");
+            toast(t("sheet.granted", { tokens, email }));
+          }}
+          onClose={() => setReference(null)}
+        >
+          <p>{rich("sheet.grant_about", { email, tokens, worth: worth(tokens), strong })}</p>
+        </Confirm>
+      )}
+    </Panel>
+  );
+}
+
+/** `crypto.randomUUID` is missing where the console is used over plain http from another machine. */
+export const randomReference = (): string =>
+  `console-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+
+/** One field whose value is sent as it is; what it was is easily set again. */
+function OneField({ title, about, isSame, save, children }: OneFieldProps): VNode {
+  const action = useAction();
+  return (
+    <Panel title={title}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void action.run(save);
+        }}
+      >
+        <p class="quiet small-text">{about}</p>
+        <div class="row">
+          <div class="grow">{children}</div>
+          <Button
+            caption={t("sheet.save")}
+            type="submit"
+            busy={action.busy}
+            disabled={isSame}
+            aria-label={t("sheet.save_of", { title })}
+          />
+        </div>
+        <FormError message={action.error} />
+      </form>
+    </Panel>
+  );
+}
+
+type OneFieldProps = Readonly<{
+  title: string;
+  about: string;
+  isSame: boolean;
+  save: () => Promise<void>;
+  children: ComponentChildren;
+}>;
+
+function PlanForm({ account, onChanged }: FormProps): VNode {
+  const [plan, setPlan] = useState(account.plan);
+  return (
+    <OneField
+      title={t("menu.plan")}
+      about={t("sheet.plan_about")}
+      isSame={plan === account.plan}
+      save={async () => {
+        onChanged(await post(`/operator/accounts/${account.id}/plan`, { plan }));
+        toast(t("sheet.plan_changed", { email: account.email, plan }));
+      }}
+    >
+      <Select aria-label={t("menu.plan")} value={plan} onValue={setPlan} options={planChoices(account.plan)} />
+    </OneField>
+  );
+}
+
+const CostCenterForm = ({ account, onChanged }: FormProps): VNode => (
+  <TextForm
+    title={t("sheet.cost_center")}
+    about={t("sheet.cost_center_about")}
+    value={account.cost_center}
+    maxLength={100}
+    save={async (cost_center) => onChanged(await post(`/operator/accounts/${account.id}/cost-center`, { cost_center }))}
+  />
+);
+
+type TextFormProps = Readonly<{
+  title: string;
+  about: string;
+  value: string | null;
+  maxLength: number;
+  /** Null: empty. */
+  save: (value: string | null) => Promise<void>;
+}>;
+
+function TextForm({ title, about, value, maxLength, save }: TextFormProps): VNode {
+  const [text, setText] = useState(value ?? "");
+  return (
+    <OneField
+      title={title}
+      about={about}
+      isSame={text.trim() === (value ?? "")}
+      save={async () => {
+        await save(text.trim() || null);
+        toast(t("sheet.saved"));
+      }}
+    >
+      <input
+        aria-label={title}
+        maxLength={maxLength}
+        autocomplete="off"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+    </OneField>
+  );
+}
+
+function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChanged: () => void }): VNode {
+  const [password, setPassword] = useState("");
+  const action = useAction();
+  const reset = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const done = await action.run(async () => {
+      await post(`/operator/accounts/${account.id}/password`, { password });
+    });
+    if (!done) return;
+    setPassword("");
+    onChanged();
+    toast(t("sheet.password_set", { email: account.email }));
+  };
+  const [link, setLink] = useState<NewLink | null>(null);
+  const makeLink = (): void =>
+    void action.run(async () => setLink(await post(`/operator/accounts/${account.id}/password-link`)));
+  const { passwords = true, provider = null } = session.value ?? {};
+  const ways = provider === null ? "password" : passwords ? "both" : "provider";
+  return (
+    <Panel title={t("sheet.sign_in")}>
+      {passwords && (
+        <form class="row" onSubmit={(event) => void reset(event)}>
+          <div class="grow">
+            <input
+              type="password"
+              aria-label={t("sheet.new_password")}
+              placeholder={t("account_fields.password_hint", { passwordMinLength })}
+              required
+              minLength={passwordMinLength}
+              autocomplete="new-password"
+              value={password}
+              onInput={(event) => setPassword(event.currentTarget.value)}
+            />
+          </div>
+          <Button caption={t("sheet.set_password")} type="submit" busy={action.busy} />
+        </form>
+      )}
+      <div class="row spread">
+        <p class="quiet small-text grow">{t(`sheet.link_${ways}`, { provider: provider ?? "" })}</p>
+        <Button caption={t("sheet.make_link")} disabled={action.busy} onClick={makeLink} />
+      </div>
+      {link !== null && <SecretLink path={link.path} />}
+      <FormError message={action.error} />
+    </Panel>
+  );
+}
+
+function StateForm({ account: { id, email, ...account }, onChanged }: FormProps): VNode {
+  const disabled = !account.disabled;
+  const act = disabled ? "disable" : "enable";
+  const isOwn = id === own.value?.id;
+  return (
+    <Panel title={t("common.state")}>
+      <div class="row spread">
+        <p class="quiet small-text grow">{t(`sheet.${act}_about`)}</p>
+        <AskButton
+          caption={t(`sheet.${act}`)}
+          class={disabled ? "button danger-quiet" : "button"}
+          disabled={isOwn}
+          hint={isOwn ? t("sheet.own") : undefined}
+          title={t(`sheet.${act}_ask`)}
+          confirm={t(`sheet.${act}`)}
+          danger={disabled}
+          onConfirm={async () => {
+            onChanged(await post(`/operator/accounts/${id}/state`, { disabled }));
+            toast(t(`sheet.${act}_done`, { email }));
+          }}
+        >
+          <p>{rich(`sheet.${act}_what`, { email, strong })}</p>
+        </AskButton>
+      </div>
+    </Panel>
+  );
+}
+
+/** Recognized by the name that a deletion leaves. */
+const isDeleted = ({ email, disabled, has_password }: OperatorAccount): boolean =>
+  disabled && !has_password && /^deleted-[\d-]+@invalid$/i.test(email);
+
+function DeletionForm({ account, onChanged }: FormProps): VNode | null {
+  const [asking, setAsking] = useState(false);
+  if (isDeleted(account)) return null;
+  const isOwn = account.id === own.value?.id;
+  return (
+    <Panel title={t("common.delete")}>
+      <div class="row spread">
+        <p class="quiet small-text grow">{t("sheet.delete_about")}</p>
+        <Button
+          caption={t("deletions.do")}
+          class="button danger-quiet"
+          disabled={isOwn}
+          title={isOwn ? t("sheet.own") : undefined}
+          onClick={() => setAsking(true)}
+        />
+      </div>
+      {asking && <DeletionDialog account={account} onDeleted={onChanged} onClose={() => setAsking(false)} />}
+    </Panel>
+  );
+}

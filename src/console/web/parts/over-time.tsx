@@ -1,0 +1,511 @@
+// What was used over time: figures that choose what the chart draws, the chart, and what it is made of. The page's address says
+// of which time, by what, and which part of it.
+import type { ComponentChildren, ComponentProps, VNode } from "preact";
+import { rangeNames } from "../../../core/over-time.ts";
+import type { ActivityFigures, OverTime as Answer } from "../../api/over-time.ts";
+import { change, compact, count, date, dayAndTime, dollars, share, shortTime, worth } from "../format.ts";
+import {
+  type AskedOverTime,
+  askedIn,
+  exclusive,
+  filterNames,
+  isZoomed,
+  type Measure,
+  measures,
+  showRange,
+  type Split,
+  zoomTo,
+} from "../over-time.ts";
+import { get, search } from "../request.ts";
+import { useEvery, useResource } from "../resource.ts";
+import { changeQuery, place } from "../route.ts";
+import { sells } from "../session.ts";
+import { rich, t } from "../texts.ts";
+import { Card } from "./card.tsx";
+import { Choice } from "./choice.tsx";
+import { type DataColumn, DataTable } from "./data-table.tsx";
+import { Icon } from "./icons.tsx";
+import { Empty, Loaded } from "./states.tsx";
+import { TimeChart, type TimeSeries } from "./time-chart.tsx";
+
+const refreshMs = 15_000;
+const dayMs = 86_400_000;
+
+type OverTimeProps = Readonly<{
+  /** "*": all accounts, or the one that the address names. Absent: the own one. */
+  account?: string;
+  splits: readonly Split[];
+  /** More filters of the page. */
+  children?: ComponentChildren;
+  /** What stands below, made of the same answer. */
+  below?: (answer: Answer) => ComponentChildren;
+}>;
+
+export function OverTime({ account = "", splits, children, below }: OverTimeProps): VNode {
+  const asked = askedIn(place.value.query, splits);
+  const { filters, range, by } = asked;
+  const query = {
+    ...exclusive(filters),
+    ...(range && { range }),
+    by,
+    account: account === "*" ? asked.account || "*" : account,
+  };
+  const answer = useResource(() => get("/over-time", query), search(query));
+  useEvery(refreshMs, () => document.visibilityState === "visible" && filters.to === "" && answer.reload());
+  const shownDay = (end: "from" | "to"): string => {
+    if (filters[end] !== "" || answer.value === null) return filters[end].slice(0, 10);
+    const { from, until } = answer.value;
+    return new Date(end === "from" ? from : Date.parse(until) - 1).toISOString().slice(0, 10);
+  };
+  const chosen = isZoomed() ? null : (range ?? answer.value?.range ?? "30d");
+  return (
+    <div class="stack-large over-time">
+      <div class="filters" role="search" aria-label={t("over_time.what")}>
+        <Choice
+          name={t("over_time.range")}
+          options={named(account === "*" ? rangeNames : rangeNames.slice(1), (range) => t(`over_time.range_${range}`))}
+          chosen={chosen}
+          onChoose={showRange}
+        />
+        {(["from", "to"] as const).map((end) => (
+          <label key={end}>
+            {t(`over_time.${end}`)}{" "}
+            <input
+              type="date"
+              value={shownDay(end)}
+              onChange={({ currentTarget }) => changeQuery({ [end]: currentTarget.value })}
+            />
+          </label>
+        ))}
+        {children}
+        {isZoomed() && (
+          <button type="button" class="button small" onClick={() => changeQuery({ from: null, to: null })}>
+            <Icon name="back" size={14} /> {t("over_time.zoom_out")}
+          </button>
+        )}
+      </div>
+      <Chips asked={asked} />
+      <Loaded resource={answer} lines={10}>
+        {(value) => (
+          <div class="stack-large">
+            <Drawn answer={value} asked={asked} />
+            {value.parts.length > 0 && <Parts answer={value} by={by} splits={splits} ofAll={account === "*"} />}
+            {below?.(value)}
+          </div>
+        )}
+      </Loaded>
+    </div>
+  );
+}
+
+const named = <Word extends string>(words: readonly Word[], nameOf: (word: Word) => string) =>
+  Object.fromEntries(words.map((word) => [word, nameOf(word)])) as Record<Word, string>;
+
+/** A look at the last time, for a page that is about more. */
+export function RecentUse(): VNode {
+  const answer = useResource(() => get("/over-time"), "recent");
+  return (
+    <>
+      <header>
+        <h2>{t("over_time.recent", { range: t(`over_time.range_${answer.value?.range ?? "30d"}`) })}</h2>
+        <a href="/usage">{t("over_time.all_use")}</a>
+      </header>
+      <Loaded resource={answer} lines={7}>
+        {(value) =>
+          value.total.requests === 0 ? (
+            <Nothing isFirst={value.before.requests === 0} />
+          ) : (
+            <>
+              <p class="quiet chart-summary">{summaryOf(value)}</p>
+              <Chart {...usual} answer={value} />
+            </>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
+const usual = { by: "model", measure: "tokens" } as const;
+
+/** What the sums are limited to; a click takes it away. */
+function Chips({ asked: { filters, account } }: { asked: AskedOverTime }): VNode | null {
+  const set = [...filterNames.map((name) => [name, filters[name]] as const), ["account", account] as const];
+  const given = set.filter(([, value]) => value !== "");
+  if (given.length === 0) return null;
+  return (
+    <ul class="chips" aria-label={t("over_time.filters")}>
+      {given.map(([name, value]) => (
+        <li key={name}>
+          <button type="button" class="button small" onClick={() => changeQuery({ [name]: null, page: null })}>
+            <span class="quiet">{t(`over_time.split_${name}`)}</span> {value} <Icon name="close" size={12} />
+            <span class="for-readers">{t("over_time.take_away")}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+// ---------------------------------------------------------------- figures
+
+type Tile = Readonly<{ value: string; about: ComponentChildren; change?: string | null }>;
+
+const first = (values: readonly (number | null)[] | undefined): number => values?.[0] ?? 0;
+const oneTime = (ms: number | null | undefined): string => (ms == null ? "–" : shortTime(ms));
+const bothTimes = (upper: number | null | undefined, lower: number | null | undefined): string =>
+  upper == null ? "–" : `${oneTime(lower)} / ${oneTime(upper)}`;
+
+const withinTime = ([p95]: ActivityFigures["wait_p95_ms"]): string =>
+  p95 == null ? t("over_time.not_measured") : t("over_time.p95", { time: shortTime(p95) });
+
+/** Those that have a meaning: no money where nothing costs any, and no waits where none are known. */
+function tilesOf({ total, before, course }: Answer, by: Split): Partial<Record<Measure, Tile>> {
+  const isPaid = total.billed_tokens > 0 || before.billed_tokens > 0;
+  const counted = course?.total;
+  const bad = first(counted?.refused) + first(counted?.failed) + first(counted?.left);
+  return {
+    tokens: {
+      value: compact(total.input + total.output),
+      change: change(total.input + total.output, before.input + before.output),
+      about: t("over_time.tokens_about", { input: compact(total.input), output: compact(total.output) }),
+    },
+    requests: {
+      value: count(total.requests),
+      change: change(total.requests, before.requests),
+      about: t("over_time.requests_about"),
+    },
+    ...((sells.value || isPaid) &&
+      by !== "node" && {
+        cost: {
+          value: sells.value ? dollars(total.cost_usd) : compact(total.billed_tokens),
+          change: change(total.billed_tokens, before.billed_tokens),
+          about: t("over_time.cost_about", { tokens: compact(total.billed_tokens) }),
+        },
+      }),
+    ...(counted !== undefined && {
+      wait: {
+        value: oneTime(counted.wait_p50_ms[0]),
+        about: withinTime(counted.wait_p95_ms),
+      },
+      first_token: {
+        value: oneTime(counted.first_token_p50_ms[0]),
+        about: withinTime(counted.first_token_p95_ms),
+      },
+      failed: {
+        value: count(bad),
+        about: t("over_time.failed_about", {
+          refused: first(counted.refused),
+          failed: first(counted.failed),
+          left: first(counted.left),
+        }),
+      },
+    }),
+  };
+}
+
+const nameOfMeasure = (measure: Measure): string =>
+  t(measure === "cost" && !sells.value ? "over_time.show_billed" : `over_time.show_${measure}`);
+
+function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; asked: AskedOverTime }): VNode {
+  const { total, course, step_ms: stepMs } = answer;
+  const tiles = tilesOf(answer, by);
+  const measure = tiles[wanted] === undefined ? usual.measure : wanted;
+  const counted = course?.total.requests[0] ?? 0;
+  return (
+    <>
+      <div class="measures" role="group" aria-label={t("over_time.show")}>
+        {measures.map((each) => {
+          const tile = tiles[each];
+          return (
+            tile !== undefined && (
+              <button
+                key={each}
+                type="button"
+                class="card"
+                aria-pressed={each === measure}
+                onClick={() => changeQuery({ show: each === usual.measure ? null : each }, { replace: true })}
+              >
+                <span class="figure-name">{nameOfMeasure(each)}</span>
+                <span class="figure">
+                  {tile.value}
+                  {tile.change != null && <span class="figure-unit">{tile.change}</span>}
+                </span>
+                <span class="quiet small-text">{tile.about}</span>
+              </button>
+            )
+          );
+        })}
+      </div>
+      <Card
+        title={titleOf(measure, by, answer)}
+        class="card"
+        side={<span class="quiet small-text">{zoneOf(stepMs)}</span>}
+      >
+        {total.requests === 0 && counted === 0 ? (
+          <Nothing isFirst={answer.before.requests === 0 && !isZoomed()} />
+        ) : (
+          <>
+            <p class="quiet chart-summary">{summaryOf(answer)}</p>
+            <Chart
+              answer={answer}
+              by={by}
+              measure={measure}
+              onZoom={
+                stepMs > 60_000
+                  ? (from, until) => zoomTo(from, Math.min(until, Date.parse(answer.until)), stepMs)
+                  : undefined
+              }
+            />
+          </>
+        )}
+      </Card>
+    </>
+  );
+}
+
+const isOfTime = (measure: Measure): boolean => measure === "wait" || measure === "first_token";
+
+function titleOf(measure: Measure, by: Split, { course }: Answer): string {
+  const isWhole = measure === "failed" || (isOfTime(measure) && course?.series.length === 0);
+  const name = nameOfMeasure(measure) + (isOfTime(measure) ? ` (${t("over_time.percentiles")})` : "");
+  return isWhole ? name : `${name}, ${t(`over_time.by_${by}`)}`;
+}
+
+type ChartProps = Readonly<{ answer: Answer; measure: Measure; by: Split }> &
+  Pick<ComponentProps<typeof TimeChart>, "onZoom">;
+
+const Chart = ({ answer, measure, by, onZoom }: ChartProps): VNode => (
+  <TimeChart
+    title={titleOf(measure, by, answer)}
+    from={Date.parse(answer.from)}
+    stepMs={answer.step_ms}
+    {...seriesOf(measure, answer, by)}
+    onZoom={onZoom}
+  />
+);
+
+const Nothing = ({ isFirst }: { isFirst: boolean }): VNode => (
+  <Empty icon="usage" title={t(isFirst ? "over_time.none_yet" : "over_time.none")}>
+    {isFirst
+      ? rich("over_time.none_yet_about", { link: (inner) => <a href="/key">{inner}</a> })
+      : t("over_time.none_about")}
+  </Empty>
+);
+
+/** Days are the house's, hours those of the browser. */
+const zoneOf = (stepMs: number): string =>
+  stepMs >= dayMs
+    ? t(stepMs === dayMs ? "over_time.days_zone" : "over_time.weeks_zone")
+    : t("over_time.hours_zone", { zone: new Intl.DateTimeFormat().resolvedOptions().timeZone });
+
+/** In a sentence, what the chart shows: for those who do not see it, and for those in a hurry. */
+function summaryOf({ from, until, step_ms: stepMs, total, before, series }: Answer): string {
+  const steps = series[0]?.requests.length ?? 0;
+  const sums = Array.from({ length: steps }, (_, at) =>
+    series.reduce((sum, { input, output }) => sum + input[at]! + output[at]!, 0),
+  );
+  const begin = Date.parse(from);
+  const inWords = (time: number): string => (stepMs >= dayMs ? date : (at: number) => dayAndTime(at))(time);
+  const span = { from: inWords(begin), to: inWords(Date.parse(until) - (stepMs >= dayMs ? dayMs : 0)) };
+  const peak = begin + sums.indexOf(Math.max(...sums)) * stepMs;
+  const said = t("over_time.summary", {
+    ...span,
+    requests: total.requests,
+    tokens: count(total.input + total.output),
+    peak: inWords(peak),
+  });
+  const changed = change(total.requests, before.requests);
+  return changed === null
+    ? said
+    : `${said} ${t("over_time.summary_before", { change: changed, requests: before.requests })}`;
+}
+
+// ---------------------------------------------------------------- series
+
+type Named = Readonly<{ name: string | null; label: string | null }>;
+
+/** `name` null: the others together. */
+function labelOf({ name, label }: Named, by: Split): string {
+  if (label !== null && label !== "") return label;
+  if (name === null) return t("over_time.others");
+  if (by === "end_user") return t(name === "0" || label === "" ? "over_time.not_named" : "over_time.erased");
+  return name === "" ? t("over_time.no_name") : name;
+}
+
+type Drawing = Readonly<{
+  kind: "bars" | "lines";
+  series: TimeSeries[];
+  short: (value: number) => string;
+  words?: (value: number | null, lower: number | null | undefined) => string;
+}>;
+
+function seriesOf(measure: Measure, { series, course, step_ms: stepMs, until, from }: Answer, by: Split): Drawing {
+  const figures = (of: (each: Answer["series"][number]) => number[]): TimeSeries[] =>
+    series.map((each) => ({ label: labelOf(each, by), values: of(each) }));
+  const steps = Math.ceil((Date.parse(until) - Date.parse(from)) / stepMs);
+  const counted = (of: (steps: ActivityFigures) => TimeSeries["values"], lower: typeof of): TimeSeries[] =>
+    course === null || course.series.length === 0
+      ? [
+          {
+            label: t("over_time.all"),
+            values: course === null ? [] : of(course.steps),
+            lower: course === null ? [] : lower(course.steps),
+          },
+        ]
+      : course.series.map(({ label, steps }) => ({
+          label: label ?? t("over_time.others"),
+          values: of(steps),
+          lower: lower(steps),
+        }));
+  const none = Array.from({ length: steps }, () => 0);
+  switch (measure) {
+    case "tokens":
+      return {
+        kind: "bars",
+        series: figures(({ input, output }) => input.map((sum, at) => sum + output[at]!)),
+        short: compact,
+      };
+    case "requests":
+      return { kind: "bars", series: figures(({ requests }) => requests), short: compact };
+    case "cost":
+      return {
+        kind: "bars",
+        series: figures(({ billed_tokens: billed }) => billed),
+        short: sells.value ? worth : compact,
+        ...(sells.value && { words: (value) => worth(value ?? 0) }),
+      };
+    case "failed":
+      return {
+        kind: "bars",
+        series: (["refused", "failed", "left"] as const).map((kind) => ({
+          label: t(`over_time.${kind}`),
+          values: course?.steps[kind] ?? none,
+        })),
+        short: compact,
+      };
+    default: {
+      const name = measure === "wait" ? "wait" : "first_token";
+      const series = counted((of) => of[`${name}_p95_ms`], (of) => of[`${name}_p50_ms`]); // prettier-ignore
+      return { kind: "lines", series, short: shortTime, words: bothTimes };
+    }
+  }
+}
+
+// ---------------------------------------------------------------- parts
+
+type Part = Answer["parts"][number];
+
+type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]; ofAll: boolean }>;
+
+/** Of what it is made: a click on a name shows that alone. */
+function Parts({ answer, by, splits, ofAll }: PartsProps): VNode {
+  const columns = columnsOf(answer, by, ofAll);
+  const title = t("over_time.parts");
+  return (
+    <Card
+      title={title}
+      aria-label={title}
+      side={
+        <Choice
+          name={t("over_time.split")}
+          options={named(splits, (split) => t(`over_time.split_${split}`))}
+          chosen={by}
+          onChoose={(split) => changeQuery({ by: split, sort: null, page: null })}
+        />
+      }
+    >
+      <DataTable
+        name="parts"
+        caption={`${title}, ${t(`over_time.by_${by}`)}`}
+        columns={columns}
+        rows={answer.parts}
+        rowKey={({ name }) => name ?? "others"}
+        first="-share"
+      />
+    </Card>
+  );
+}
+
+function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonly DataColumn<Part>[] {
+  // What is counted of nodes is not billed.
+  const isPaid = by !== "node" && (sells.value || total.billed_tokens > 0);
+  const amountOf = ({ billed_tokens, input, output }: Omit<Part, "name" | "label">): number =>
+    isPaid && total.billed_tokens > 0 ? billed_tokens : input + output;
+  const all = parts.reduce((sum, part) => sum + amountOf(part), 0);
+  const figure = (
+    id: "requests" | "input" | "cached_input" | "output" | "billed_tokens",
+    name: DataColumn<Part>["name"],
+  ) =>
+    ({
+      id,
+      name,
+      isFigure: true,
+      sort: (part) => part[id],
+      cell: (part) => count(part[id]),
+    }) satisfies DataColumn<Part>;
+  return [
+    {
+      id: "name",
+      name: `over_time.split_${by}`,
+      look: "break",
+      sort: (part) => labelOf(part, by),
+      cell: (part) => (
+        <>
+          <PartName part={part} by={by} />
+          <span class="meter share" aria-hidden="true">
+            <span style={{ transform: `scaleX(${all === 0 ? 0 : amountOf(part) / all})` }} />
+          </span>
+        </>
+      ),
+    },
+    {
+      id: "share",
+      name: "over_time.share",
+      isFigure: true,
+      sort: amountOf,
+      cell: (part) => share(amountOf(part), all),
+    },
+    {
+      ...figure("requests", "common.requests"),
+      cell: (part) =>
+        ofAll && logOf(part, by) !== null ? (
+          <a href={logOf(part, by)!}>{count(part.requests)}</a>
+        ) : (
+          count(part.requests)
+        ),
+    },
+    figure("input", "over_time.input"),
+    { ...figure("cached_input", "over_time.cached"), room: "wide" },
+    figure("output", "over_time.output"),
+    ...(isPaid ? [figure("billed_tokens", "over_time.billed")] : []),
+    ...(isPaid && sells.value
+      ? [
+          {
+            id: "cost",
+            name: "over_time.cost",
+            isFigure: true,
+            sort: ({ billed_tokens: billed }: Part) => billed,
+            cell: ({ cost_usd: cost }: Part) => dollars(cost),
+          } satisfies DataColumn<Part>,
+        ]
+      : []),
+  ];
+}
+
+function PartName({ part, by }: { part: Part; by: Split }): VNode {
+  const { name, label } = part;
+  const shown = labelOf(part, by);
+  // Of a key of any account the number says nothing without its account.
+  const value = by === "account" || by === "end_user" ? label : by === "node" || name?.includes(" ") ? null : name;
+  if (name === null || value === null || value === "") return <span class="quiet">{shown}</span>;
+  const query = new URLSearchParams(place.value.query);
+  for (const old of ["page", "sort", "by"]) query.delete(old);
+  query.set(by, value);
+  return <a href={`${place.value.path}?${query}`}>{shown}</a>;
+}
+
+/** Its requests one by one, for operators. */
+function logOf({ name, label }: Part, by: Split): string | null {
+  if (name === null || name === "" || by === "key" || by === "end_user") return null;
+  return `/operator/log${search({ [by]: by === "account" ? label : name })}`;
+}

@@ -141,7 +141,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /Mac OS X/,
     /Linux/,
   ],
-  "console/web/pages/operator/account-sheet.tsx": [/^deleted-[\d-]+@invalid$/i],
+  "console/web/pages/operator/account-changes.tsx": [/^deleted-[\d-]+@invalid$/i],
   "console/web/pages/operator/config-form.tsx": "the operator's configuration",
   "console/web/pages/operator/models.tsx": [/(?<=[-/:_@])/],
   "console/web/parts/data-table.tsx": "the address of the page",

@@ -129,7 +129,7 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await visit.signIn(email, password);
         const found = [];
         await visit.goTo("/operator/accounts", "Accounts");
-        await page.getByRole("link", { name: email }).click();
+        await page.getByRole("main").getByRole("link", { name: email }).click();
         await page.getByRole("button", { name: "Set password" }).waitFor();
         await page.getByRole("button", { name: "Make a link" }).click();
         await page.getByRole("button", { name: "Copy the link" }).waitFor();

@@ -26,6 +26,10 @@ const made = (text: string, seen: RegExp | string): Entry => ({ text, seen, leng
 /** By file: why none of its expressions sees text from outside, or all of them. */
 const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "notices/certificate.ts": "addresses of the configuration",
+  "notices/letter.ts": "the operator's templates",
+  "notices/smtp.ts": [/[\p{Cc}\u2028\u2029]+/gu],
+  "config/mail.ts": "the operator's configuration",
+  "account/people/mails.ts": [/^(\d{1,15})\.(\d{1,15})\.([\w-]{0,400})\.[\w-]{43}$/],
   "account/sign-in/access-links.ts": [/^[A-Za-z0-9_-]{43}$/],
   "account/people/account-keys.ts": [/[\p{C}\p{Zl}\p{Zp}]/u],
   "account/sign-in/devices.ts": [/[\s-]/g],
@@ -137,7 +141,7 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
     /Mac OS X/,
     /Linux/,
   ],
-  "console/web/pages/operator/account-sheet.tsx": [/^deleted-[\d-]+@invalid$/i],
+  "console/web/pages/operator/account-changes.tsx": [/^deleted-[\d-]+@invalid$/i],
   "console/web/pages/operator/config-form.tsx": "the operator's configuration",
   "console/web/pages/operator/models.tsx": [/(?<=[-/:_@])/],
   "console/web/parts/data-table.tsx": "the address of the page",

@@ -37,12 +37,12 @@ export interface ConversationRows {
     bytesMax: number,
   ): Promise<readonly Readonly<{ id: string; content: string }>[]>;
   conversationsWith(account: AccountId, words: string): Promise<readonly string[]>;
-  /** `false` deletes all. */
-  keepConversations(account: AccountId, on: boolean): Promise<void>;
+  /** From now on, or no more: that deletes all, but not (`false`) where somebody wrote since the version. */
+  keepConversations(account: AccountId, on: boolean, version: number): Promise<boolean>;
   writeConversation(
     account: AccountId,
     write: ConversationWrite,
     bounds: ConversationBounds,
   ): Promise<ConversationWritten>;
-  removeConversation(account: AccountId, id: string): Promise<void>;
+  removeConversations(account: AccountId, ids: readonly string[]): Promise<void>;
 }

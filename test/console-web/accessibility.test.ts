@@ -129,7 +129,7 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await visit.signIn(email, password);
         const found = [];
         await visit.goTo("/operator/accounts", "Accounts");
-        await page.getByRole("link", { name: email }).click();
+        await page.getByRole("main").getByRole("link", { name: email }).click();
         await page.getByRole("button", { name: "Set password" }).waitFor();
         await page.getByRole("button", { name: "Make a link" }).click();
         await page.getByRole("button", { name: "Copy the link" }).waitFor();
@@ -148,6 +148,7 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await visit.goTo("/key", "API key");
         await page.getByRole("button", { name: "Regenerate key" }).click();
         found.push(...(await violations(visit, "confirmation")));
+        await page.setViewportSize({ width: 1480, height: 860 }); // the settings stand beside it
         await page.goto("/playground");
         await page.getByRole("button", { name: "Insert an example" }).first().click();
         await page.getByRole("textbox", { name: "Message" }).fill("How is the weather in Paris?");
@@ -165,14 +166,14 @@ describe.skipIf(withoutBrowser)("accessibility", () => {
         await page.getByRole("button", { name: "Edit the question" }).click();
         found.push(...(await violations(visit, "versions and an edited question")));
         await page.keyboard.press("Escape");
-        await page.getByRole("button", { name: "Conversations" }).click();
-        await page.getByRole("button", { name: "Rename, export or delete How is" }).waitFor();
-        found.push(...(await violations(visit, "conversations")));
-        await page.getByRole("button", { name: "Rename, export or delete How is" }).click();
-        found.push(...(await violations(visit, "a conversation's dialog")));
+        await page.getByRole("button", { name: "More for How is" }).click();
+        await page.getByRole("menuitem", { name: "Rename" }).waitFor();
+        found.push(...(await violations(visit, "a conversation's menu")));
         await page.keyboard.press("Escape");
+        await page.getByRole("button", { name: "Change…" }).click();
+        found.push(...(await violations(visit, "where conversations are kept")));
         await page.keyboard.press("Escape");
-        await page.getByRole("button", { name: "Two models side by side" }).click();
+        await page.getByRole("button", { name: "Compare with another model" }).click();
         await page.getByRole("textbox", { name: "Message" }).fill("And in Rome?");
         await page.getByRole("button", { name: "Send", exact: true }).click();
         await page.getByRole("button", { name: "Continue with this" }).nth(1).waitFor();

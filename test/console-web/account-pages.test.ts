@@ -15,7 +15,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
 
   beforeAll(async () => {
     [gateway, browser] = await Promise.all([GatewayProcess.start({ config: "[console]\nsign_up = true\n" }), launch()]);
-    visit = await Visit.open(browser, gateway.url);
+    visit = await Visit.open(browser, gateway.url, { viewport: { width: 1480, height: 860 } });
   }, timeLimit);
   afterAll(async () => {
     await browser?.close();
@@ -228,7 +228,9 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
     async () => {
       const { page } = visit;
       await page.getByLabel("Dialect").selectOption("chat-completions");
-      await page.locator('input[type="file"]').setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: dot });
+      await page
+        .locator('.composer input[type="file"]')
+        .setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: dot });
       await page.getByRole("img", { name: "dot.png" }).waitFor();
       await page.getByLabel("Message", { exact: true }).fill("What is this?");
       await page.keyboard.press("Enter");

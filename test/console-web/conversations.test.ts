@@ -74,6 +74,15 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       .waitFor();
   }
 
+  /** Of a conversation's menu, or of the one for all of them. */
+  async function more(page: Page, title: string, action: string): Promise<void> {
+    const name = title === "all" ? "Import, export or delete all" : new RegExp(`^More for ${title}`);
+    const button = page.getByRole("button", { name });
+    await button.focus(); // it appears
+    await button.click();
+    await page.getByRole("menuitem", { name: action }).click();
+  }
+
   const list = (page: Page) => page.getByRole("navigation", { name: "Conversations" });
   const titles = async (page: Page): Promise<string> => (await list(page).getByRole("link").allInnerTexts()).join(", ");
 
@@ -81,7 +90,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await using visit = await open();
     const { page } = visit;
     const file = { name: "dot.png", mimeType: "image/png", buffer: pixel };
-    await page.locator("input[type=file]").setInputFiles(file);
+    await page.locator(".composer input[type=file]").setInputFiles(file);
     await ask(page, "What is on it? [[text]]");
     await page.waitForURL(/\?c=\w+$/);
     const foot = await page.locator(".turn.answer .turn-foot").innerText();
@@ -105,7 +114,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await using visit = await open();
     const { page } = visit;
     const utf16 = Buffer.from("\ufeffWörter, und mehr", "utf16le");
-    await page.locator("input[type=file]").setInputFiles([
+    await page.locator(".composer input[type=file]").setInputFiles([
       { name: "paper.pdf", mimeType: "application/pdf", buffer: pdf("Hello from a page") },
       { name: "notes.md", mimeType: "", buffer: utf16 },
       { name: "tool.bin", mimeType: "application/octet-stream", buffer: Buffer.from([0, 1, 2, 255]) },
@@ -249,16 +258,18 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     page.on("request", (request) => {
       if (request.url().endsWith("/v1/chat/completions")) sent.push(request.postDataJSON() as SentBody);
     });
-    await page.getByRole("button", { name: "Two models side by side" }).click();
-    const second = await page.getByLabel("Second model").inputValue();
+    await page.getByRole("button", { name: "Compare with another model" }).click();
+    const second = await page.getByLabel("Model 2").inputValue();
     const first = await page.getByLabel("Model", { exact: true }).inputValue();
     expect(first).not.toBe(second);
     await write(page, "Both [[versions]]");
     const lanes = page.locator(".lane");
     for (const lane of [0, 1]) {
-      const foot = lanes.nth(lane).locator(".turn-foot");
-      await foot.getByText(/^\$0\./).waitFor();
-      expect(await foot.innerText()).toMatch(/first token .* s[\s\S]*120 in · 20 out/);
+      const figures = lanes.nth(lane).locator(".lane-figures");
+      await figures.getByText(/^\$0\./).waitFor();
+      expect(await figures.innerText()).toMatch(
+        /First token\s+\d+ ms\s+Speed\s+(?:–|[\d,]+ tokens\/s)\s+Tokens out\s+20\s+Cost/,
+      );
     }
     expect(sent.map(({ model }) => model).sort()).toEqual([first, second].sort());
     const rows = await stack.gateway.usage(ada);
@@ -279,7 +290,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       expect(past[1]).toBe(said[lane]!);
     }
     await page.getByRole("button", { name: "Continue with this" }).last().click();
-    expect(await page.getByLabel("Second model").count()).toBe(0);
+    expect(await page.getByLabel("Model 2").count()).toBe(0);
     sent.length = 0;
     await eventually("the browser has kept the choice", async () => page.evaluate<boolean>(latestComparesNone));
     await page.reload();
@@ -307,14 +318,27 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByText("No conversation contains this").waitFor();
     await search.fill("");
 
-    await page.getByRole("button", { name: "Rename, export or delete Plums" }).focus();
+    // By the keyboard alone: down the list, renamed, pinned, deleted and put back.
+    await list(page).getByRole("link", { name: "Pears" }).focus();
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("F2");
+    await page.keyboard.type("Damsons");
     await page.keyboard.press("Enter");
-    await page.getByLabel("Title").fill("Damsons");
-    await page.getByRole("button", { name: "Rename", exact: true }).click();
+    await expectEventually(() => titles(page), "Damsons, Pears [[versions]], Apples [[text]]");
+    await list(page).getByRole("link", { name: "Apples" }).focus();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.getByRole("menuitem", { name: "Pin" }).press("Enter");
+    await expectEventually(() => titles(page), "Apples [[text]], Damsons, Pears [[versions]]");
+    await list(page).getByRole("link", { name: "Apples" }).press("Delete");
+    await expectEventually(() => titles(page), "Damsons, Pears [[versions]]");
+    await page.getByRole("button", { name: "Undo" }).press("Enter");
+    await expectEventually(() => titles(page), "Apples [[text]], Damsons, Pears [[versions]]");
+    await more(page, "Apples", "Unpin");
     await expectEventually(() => titles(page), "Damsons, Pears [[versions]], Apples [[text]]");
 
     const download = page.waitForEvent("download");
-    await page.getByRole("button", { name: "Export all" }).click();
+    await more(page, "all", "Export all as JSON");
     const file = await (await download).path();
     const exported = (await Bun.file(file).json()) as {
       conversations: { title: string; messages: { role: string; text?: string; answers?: { cost_usd: number }[] }[] }[];
@@ -329,12 +353,11 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     expect(answer?.answers?.[0]?.cost_usd).toBeGreaterThan(0);
 
     await list(page).getByRole("link", { name: "Pears" }).click();
-    await page.getByRole("button", { name: "Rename, export or delete Pears" }).click();
-    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await more(page, "Pears", "Delete");
     await expectEventually(() => titles(page), "Damsons, Apples [[text]]");
     await page.getByText("Try a model").waitFor();
     await page.waitForURL(/\/playground$/);
-    await page.getByRole("button", { name: "Delete all" }).click();
+    await more(page, "all", "Delete all");
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
     await expectEventually(() => titles(page), "");
     await page.reload();
@@ -376,7 +399,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByText("None yet").waitFor();
     expect(await page.getByText("A secret of Ada").count()).toBe(0);
     await page.goto(address);
-    await page.getByText("This conversation is not kept in this browser.").waitFor();
+    await page.getByText("This conversation is not kept here").waitFor();
     expect(await page.getByText("A secret of Ada").count()).toBe(0);
     await page.getByRole("button", { name: "Sign out" }).click();
     await visit.signIn(ada, password);
@@ -415,16 +438,16 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     }
     expect([...questions].sort()).toEqual(["From the first tab [[text]]", "From the second tab [[text]]"]);
 
-    await page.getByRole("button", { name: /^Rename, export or delete Shared/ }).click();
+    await more(page, "Shared", "Rename");
     await page.getByLabel("Title").fill("Renamed");
-    await page.getByRole("button", { name: "Rename", exact: true }).click();
+    await page.keyboard.press("Enter");
     await expectEventually(() => titles(other), "Renamed");
     await ask(other, "After the renaming [[text]]");
     await expectEventually(() => titles(page), "Renamed");
 
     await write(other, "[[slow]] while it is deleted");
     await other.getByText("What came").waitFor();
-    await page.getByRole("button", { name: "Delete all" }).click();
+    await more(page, "all", "Delete all");
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
     await other.getByText("Try a model").waitFor();
     await ask(other, "A new one [[text]]");
@@ -455,8 +478,8 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     const { origin } = new URL(page.url());
     await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 1 });
     await write(page, "Not kept [[text]]");
-    await page.getByText("This browser has no room left to keep").waitFor();
-    await page.getByText("This browser has no room left. New").waitFor();
+    await page.locator(".toast").getByText("This browser has no room left to keep").waitFor();
+    await page.locator(".kept .form-error").waitFor();
     await page.locator(".turn.answer .turn-foot").waitFor();
     expect(await titles(page)).toBe("");
     await devtools.send("Storage.overrideQuotaForOrigin", { origin });
@@ -532,11 +555,8 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     });
     await page.goto("/playground");
     await page.getByText("Try a model").waitFor();
-    const hint = async (): Promise<string> =>
-      (await page.getByRole("button", { name: "Add files" }).getAttribute("title")) ?? "";
-    await expectEventually(async () => (await hint()).includes("images"), false);
     const file = { name: "dot.png", mimeType: "image/png", buffer: pixel };
-    await page.locator("input[type=file]").setInputFiles(file);
+    await page.locator(".composer input[type=file]").setInputFiles(file);
     await page.getByRole("textbox", { name: "Message" }).fill("What is on it?");
     await page.getByText("reads no images").waitFor();
     expect(await page.getByRole("button", { name: "Send", exact: true }).isDisabled()).toBe(true);
@@ -570,7 +590,7 @@ const latestComparesNone = `new Promise((resolve, reject) => {
     all.onsuccess = () => {
       request.result.close();
       const [latest] = all.result.sort((one, other) => other.updatedAt - one.updatedAt);
-      resolve(latest?.settings.second === "");
+      resolve(latest?.settings.others === "");
     };
   };
 })`;

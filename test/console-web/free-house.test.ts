@@ -61,7 +61,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       // Plans that differ by nothing else can be told apart.
       const night = page.locator("article", { hasText: "Night" }).getByRole("listitem");
       expect((await night.allTextContents()).map((fact) => fact.trim())).toEqual([
-        "120 requests a minute",
+        "Requests a minute: 120",
         "3 times the share when accounts compete for nodes",
         "Requests give way to others",
         "x-priority up to standard",
@@ -107,7 +107,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       await page.getByLabel("Days until it expires").waitFor();
       expect(await page.getByLabel(/credit/i).count()).toBe(0);
       await page.keyboard.press("Escape");
-      await page.getByRole("link", { name: email }).click();
+      await page.getByRole("main").getByRole("link", { name: email }).click();
       await page.getByRole("region", { name: "Use by model" }).waitFor();
       expect(await page.locator("main").getByText(money).allTextContents()).toEqual([]);
 

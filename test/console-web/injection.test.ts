@@ -129,6 +129,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
           body: streamOf(endpoint, payload),
         });
       });
+      await page.setViewportSize({ width: 1480, height: 860 }); // the settings stand beside it
       await page.goto("/playground");
       for (const [place, dialect] of ["chat-completions", "messages", "responses"].entries()) {
         await page.getByLabel("Dialect").selectOption(dialect);
@@ -324,6 +325,7 @@ const models: ConsoleModels = {
     kind: "chat",
     context_tokens: 196_608,
     reads_images: true,
+    reads_audio: false,
     output_tokens: null,
     structured_output: "json_schema",
     price: { input_cents: 1, cached_input_cents: 1, output_cents: 1 },

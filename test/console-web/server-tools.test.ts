@@ -44,6 +44,7 @@ describe.skipIf(withoutBrowser)("tools of MCP servers in the playground", () => 
       await using visit = await Visit.open(browser, stack.gateway.url);
       const { page } = visit;
       await visit.signIn(email, password);
+      await page.setViewportSize({ width: 1480, height: 860 }); // the settings stand beside it
       await page.goto("/playground");
       // The server leaves out the tool that fails once "echo" was called.
       for (const [tool, failed] of [

@@ -72,6 +72,7 @@ describe.skipIf(withoutBrowser)("an answer that is stopped", () => {
       await using visit = await Visit.open(browser, stack.gateway.url);
       const { page } = visit;
       await visit.signIn(email, password);
+      await page.setViewportSize({ width: 1480, height: 860 }); // the settings stand beside it
       await page.goto("/playground");
       for (const dialect of ["chat-completions", "messages", "responses"]) {
         await page.getByLabel("Dialect").selectOption(dialect);

@@ -77,7 +77,7 @@ describe("texts", () => {
 
 /** Attributes that people see or hear. Components of ours have others; what is none is `class`, `kind` or an address. */
 const codeAttributes =
-  /^(?:class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|preserveAspectRatio|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|text-anchor|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
+  /^(?:accept|popover\w*|shown|class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|preserveAspectRatio|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|text-anchor|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
 
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>
@@ -139,18 +139,6 @@ function textsIn(file: string, source: string): string[] {
 const unconverted = new Set<string>([
   "pages/batches.tsx",
   "pages/operator/batches.tsx",
-  "pages/playground/chat-completions.ts",
-  "pages/playground/composer.tsx",
-  "pages/playground/conversation-list.tsx",
-  "pages/playground/conversation.ts",
-  "pages/playground/dialect.ts",
-  "pages/playground/kept.ts",
-  "pages/playground/page.tsx",
-  "pages/playground/pictures.tsx",
-  "pages/playground/presets.tsx",
-  "pages/playground/settings-panel.tsx",
-  "pages/playground/stream.ts",
-  "pages/playground/turn-view.tsx",
   "pages/reports.tsx",
   "palette/chapters.ts",
   "parts/markdown.tsx",

@@ -22,7 +22,7 @@ function behaves(of: () => readonly Questions[]): void {
   let account = 0;
   const begin = async () => {
     const tables = of().map((questions) => new FileTables(questions));
-    await tables[0]!.keepConversations(++account, true);
+    await tables[0]!.keepConversations(++account, true, 0);
     return { tables, table: tables[0]!, account };
   };
   const write = (table: FileTables, at: number, records: readonly ConversationRecord[], id = "c", known = false) =>
@@ -49,8 +49,9 @@ function behaves(of: () => readonly Questions[]): void {
     await write(table, of, [record("", { leaf: "b" }), { ...record("~", { title: "second" }), once: true }]);
     const heads = await table.conversationHeads(of);
     expect(heads.map(({ content }) => JSON.parse(content))).toEqual([{ leaf: "b" }, { title: "first" }]);
+    await write(table, of, [record("s", { text: "once" }), record("s", { text: "twice" })]);
     const [share] = await table.conversationShare(of);
-    await table.removeConversation(of, "c");
+    await table.removeConversations(of, ["c", "none"]);
     expect(share!.bytes).toBeGreaterThan(256);
     const [emptied] = await table.conversationShare(of);
     expect(emptied).toMatchObject({ conversations: 0, bytes: 0 });
@@ -65,7 +66,11 @@ function behaves(of: () => readonly Questions[]): void {
     expect(await write(table, of, [record("s", {})], "d")).toMatchObject({ state: "kept" });
     expect(await write(table, of, [record("s", {})], "e")).toMatchObject({ state: "kept" });
     expect(await write(table, of, [record("s", {})], "f")).toMatchObject({ state: "full" });
-    await table.keepConversations(of, false);
+    const [share] = await table.conversationShare(of);
+    expect(await table.keepConversations(of, false, share!.version - 1)).toBe(false);
+    const [later] = await table.conversationShare(of);
+    expect(await table.keepConversations(of, false, later!.version)).toBe(true);
+    expect(await table.conversationHeads(of)).toEqual([]);
   });
 
   test("who chose otherwise, or was erased, has nothing, and nothing more is kept", async () => {

@@ -23,8 +23,8 @@ export const Conversations = Type.Object({
   heads: nullable(Type.Array(Type.Object({ conversation: Type.String(), id: Type.String(), content: Type.String() }))),
 });
 
-/** Turning it off deletes all of them. */
-export const ConversationsChoice = Type.Object({ on: Type.Boolean() }, closed);
+/** Turning it off deletes all of them, but not where somebody wrote since that version. */
+export const ConversationsChoice = Type.Object({ on: Type.Boolean(), version: count() }, closed);
 
 export const ConversationQuery = Type.Object({ id: conversation(), after: Type.Optional(record()) }, closed);
 /** Some of them, until there are none after the last. */
@@ -49,14 +49,14 @@ export const ConversationWrite = Type.Object(
         },
         closed,
       ),
-      { maxItems: 1_000 },
+      { minItems: 1, maxItems: 1_000 },
     ),
   },
   closed,
 );
 export const ConversationWritten = Type.Object({ state: oneOf(["kept", "gone", "off", "full"]), version: count() });
 
-export const NamedConversation = Type.Object({ id: conversation() }, closed);
+export const NamedConversations = Type.Object({ ids: Type.Array(conversation(), { maxItems: 1_000 }) }, closed);
 
 export const ConversationSearch = Type.Object({ words: Type.String({ minLength: 1, maxLength: 200 }) }, closed);
 export const ConversationsFound = Type.Object({ ids: Type.Array(Type.String()) });

@@ -27,6 +27,7 @@ export const ConsoleModels = Type.Object({
       kind: oneOf(modelKinds),
       context_tokens: count(),
       reads_images: Type.Boolean(),
+      reads_audio: Type.Boolean(),
       structured_output: oneOf(["json_schema", "json_object", "none"]),
       /** US cents per 1,000,000 model tokens, possibly fractions; a flat price has three equal ones. */
       price: Type.Object({ input_cents: cents(), cached_input_cents: cents(), output_cents: cents() }),

@@ -140,6 +140,7 @@ export const routes = {
     query: conversations.ConversationsQuery,
     reply: conversations.Conversations,
   },
+  // 409 where somebody wrote meanwhile
   "POST /conversations/choice": { access: "account", body: conversations.ConversationsChoice, reply: shapes.Done },
   "GET /conversations/records": {
     access: "account",
@@ -157,7 +158,7 @@ export const routes = {
     bodyMaxBytes: conversations.conversationBodyMaxBytes,
     reply: conversations.ConversationWritten,
   },
-  "POST /conversations/remove": { access: "account", body: conversations.NamedConversation, reply: shapes.Done },
+  "POST /conversations/remove": { access: "account", body: conversations.NamedConversations, reply: shapes.Done },
 
   "GET /plan": { access: "account", reply: plan.PlanPage },
   "POST /plan/requests": { access: "account", body: plan.NewPurchaseRequest, reply: plan.PurchaseRequest },

@@ -4,7 +4,7 @@ import type { ConsoleParts } from "../parts.ts";
 import { done, fail, type Failure, type Route, route } from "./route.ts";
 
 const conversationsMax = 1_000;
-const bytesMax = 256 * 1024 * 1024;
+const bytesMax = 250_000_000;
 const sliceBytes = 4 * 1024 * 1024;
 const never: Failure = fail("not_found", "This server keeps no conversations.");
 
@@ -27,10 +27,10 @@ export function conversationRoutes({ conversations: kept }: Pick<ConsoleParts, "
       return { state: "on", version, conversations_max: conversationsMax, bytes, bytes_max, heads };
     }),
 
-    route("POST /conversations/choice", async ({ visitor: { account }, body: { on } }) => {
+    route("POST /conversations/choice", async ({ visitor: { account }, body: { on, version } }) => {
       if (rows === undefined) return never;
-      await rows.keepConversations(account.id, on);
-      return done;
+      const isDone = await rows.keepConversations(account.id, on, version);
+      return isDone ? done : fail("conflict", "Another browser wrote meanwhile. Try again.");
     }),
 
     route("GET /conversations/records", async ({ visitor: { account }, query: { id, after = "" } }) =>
@@ -47,8 +47,8 @@ export function conversationRoutes({ conversations: kept }: Pick<ConsoleParts, "
       rows === undefined ? never : rows.writeConversation(account.id, body, bounds()),
     ),
 
-    route("POST /conversations/remove", async ({ visitor: { account }, body: { id } }) => {
-      await rows?.removeConversation(account.id, id);
+    route("POST /conversations/remove", async ({ visitor: { account }, body: { ids } }) => {
+      await rows?.removeConversations(account.id, ids);
       return done;
     }),
   ];

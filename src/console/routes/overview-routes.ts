@@ -53,6 +53,7 @@ export function overviewRoutes(parts: ConsoleParts, live: Live): Route[] {
           kind: model.kind,
           context_tokens: contextTokens,
           reads_images: images,
+          reads_audio: model.readsAudio === true,
           structured_output: formats,
           price: {
             input_cents: centsShown(inputCents, fine?.input),

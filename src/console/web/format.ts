@@ -22,6 +22,7 @@ const utcDateTime = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeS
 const clockTimeOnly = new Intl.DateTimeFormat(dates, hourMinute);
 const dayAndTimeOnly = new Intl.DateTimeFormat(dates, { ...dayMonth, ...hourMinute });
 const localDayOnly = new Intl.DateTimeFormat(dates, dayMonth);
+const localDateOnly = new Intl.DateTimeFormat(dates, dayMonthYear);
 const tenths = new Intl.NumberFormat(numbers, { maximumFractionDigits: 1 });
 const dateOnly = new Intl.DateTimeFormat(dates, { ...dayMonthYear, timeZone: "UTC" });
 const dayOnly = new Intl.DateTimeFormat(dates, { ...dayMonth, timeZone: "UTC" });
@@ -85,6 +86,9 @@ export const utc = (time: number | string): string => `${utcDateTime.format(new 
 export const clockTime = (time: number): string => clockTimeOnly.format(time);
 export const dayAndTime = (time: number): string => dayAndTimeOnly.format(time);
 export const localDay = (time: number): string => localDayOnly.format(time);
+/** With the year, where it is another one. */
+export const localDate = (time: number): string =>
+  (new Date(time).getFullYear() === new Date(now()).getFullYear() ? localDayOnly : localDateOnly).format(time);
 
 /** `120 ms`, `1.5 s`, `2.1 min`. */
 export const shortTime = (ms: number): string =>

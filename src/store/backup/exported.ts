@@ -155,15 +155,15 @@ export function responseOf({ id, previous_id, kept_at, input, output, settings }
 /** Of the playground: each record, whose content is JSON unless somebody wrote something else. */
 export async function* conversationsOf(questions: Questions, account: AccountId): AsyncIterable<string> {
   const tables = new ConversationTables(questions);
-  const heads = await tables.conversationHeads(account);
-  for (const { conversation, id, content } of heads) {
-    yield recordOf(conversation, id, content);
-    if (id !== "") continue;
+  for (const { conversation, id, content } of await tables.conversationHeads(account)) {
+    if (id === "") yield recordOf(conversation, id, content);
+  }
+  for (const conversation of await tables.conversationsWith(account, "")) {
     for (let after = ""; ;) {
       const some = await tables.conversationRecords(account, conversation, after, conversationSliceBytes);
       const last = some.at(-1);
       if (last === undefined) break;
-      for (const record of some) if (record.id !== "~") yield recordOf(conversation, record.id, record.content);
+      for (const { id, content } of some) yield recordOf(conversation, id, content);
       after = last.id;
     }
   }

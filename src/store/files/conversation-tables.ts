@@ -44,8 +44,16 @@ export class ConversationTables implements ConversationRows {
     return (await this.tables.ask<Readonly<{ id: string }>>(found, account, words)).map(({ id }) => id);
   }
 
-  async keepConversations(account: AccountId, on: boolean): Promise<void> {
-    await this.tables.change<unknown>((send) => (on ? send(choose, account) : eraseConversations(send, account)));
+  keepConversations(account: AccountId, on: boolean, version: number): Promise<boolean> {
+    return this.tables.change(async (send) => {
+      if (on) await send(choose, account);
+      else {
+        const [mine] = await send<ConversationShare>(touch, account);
+        if (mine !== undefined && mine.version !== version + 1) return false;
+        await eraseConversations(send, account);
+      }
+      return true;
+    });
   }
 
   writeConversation(
@@ -53,7 +61,8 @@ export class ConversationTables implements ConversationRows {
     { id, known, records: given }: ConversationWrite,
     { conversationsMax, accountBytesMax, totalBytesMax }: ConversationBounds,
   ): Promise<ConversationWritten> {
-    const rows = given.map(({ id: record, words, content, once = false }) => {
+    const last = new Map(given.map((record) => [record.id, record])); // of two with one id, as if one came after the other
+    const rows = [...last.values()].map(({ id: record, words, content, once = false }) => {
       const bytes = Buffer.byteLength(content) + Buffer.byteLength(words) + recordBytes;
       return { record, words: wellFormed(words), content: wellFormed(content), once, bytes };
     });
@@ -86,13 +95,15 @@ export class ConversationTables implements ConversationRows {
     });
   }
 
-  async removeConversation(account: AccountId, id: string): Promise<void> {
+  async removeConversations(account: AccountId, ids: readonly string[]): Promise<void> {
     await this.tables.change(async (send) => {
       await send(touch, account);
-      const [all] = await send<Sums>(sums, account, id);
-      if (all!.records === 0) return;
-      await send(remove, account, id);
-      await send(grow, account, -all!.bytes, -1);
+      for (const id of ids) {
+        const [all] = await send<Sums>(sums, account, id);
+        if (all!.records === 0) continue;
+        await send(remove, account, id);
+        await send(grow, account, -all!.bytes, -1);
+      }
     });
   }
 }
@@ -128,7 +139,8 @@ const grow = question(
 const total = question("total", "SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM conversation_shares");
 const heads = question(
   "heads",
-  `SELECT conversation, id, content FROM conversation_records WHERE ${ofAccount} AND id IN ('', '~')`,
+  `SELECT conversation, id, content FROM conversation_records WHERE ${ofAccount} AND id IN ('', '~')
+   ORDER BY conversation, id`,
 );
 const sums = question(
   "sums",

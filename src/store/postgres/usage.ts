@@ -25,7 +25,7 @@ import type {
   UsageQueries,
   UsageSummary,
 } from "../../account/usage-queries.ts";
-import { accountsPage, type UseOf } from "../usage/accounts-page.ts";
+import { accountsPage, type UseOf, type UseOfAll } from "../usage/accounts-page.ts";
 import { everyAccount, noUsage, plus } from "../../account/usage-queries.ts";
 import { type JournalReply, usageRowOf } from "../../account/usage-row.ts";
 import type { ReportAsked, ReportPart } from "../../core/report.ts";
@@ -106,7 +106,7 @@ export class PostgresUsage implements UsageQueries {
   }
 
   accounts(asked: AccountsAsked): Promise<AccountsFound> {
-    return accountsPage((question, ...values) => this.#database.ask(question, ...values), asked, useOf);
+    return accountsPage((question, ...values) => this.#database.ask(question, ...values), asked, useOf, useOfAll);
   }
 
   async close(): Promise<void> {}
@@ -278,3 +278,10 @@ const useOf: UseOf = (sum, fromDay) =>
     WHERE usage_days.account_id = a.id AND day >= ${fromDay}::text::int
     UNION ALL SELECT ${sum === "tokens" ? "input_fresh + input_cached + output" : sum} FROM journal
     WHERE journal.account_id = a.id AND ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part)`;
+
+const useOfAll: UseOfAll = (fromDay) =>
+  `SELECT account_id, sum(billed_tokens) AS billed_tokens, sum(tokens) AS tokens FROM (
+    SELECT account_id, billed_tokens, input + output AS tokens FROM usage_days
+    WHERE account_id > 0 AND day >= ${fromDay}::text::int
+    UNION ALL SELECT account_id, billed_tokens, input_fresh + input_cached + output FROM journal
+    WHERE ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part GROUP BY account_id`;

@@ -11,7 +11,7 @@ import { FormError } from "../parts/field.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
-import { buttonColumn, figures, Table } from "../parts/table.tsx";
+import { type DataColumn, DataTable } from "../parts/data-table.tsx";
 import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { askApi, saveFile, upload } from "../request.ts";
@@ -184,11 +184,14 @@ function BatchTable({ batches, onCancel }: TableProps): VNode {
       </Empty>
     );
   return (
-    <Table caption="Batches" columns={["Batch", "Progress", ...figures("Cost"), buttonColumn()]}>
-      {batches.map((batch) => (
-        <BatchLine key={batch.id} batch={batch} onCancel={onCancel} />
-      ))}
-    </Table>
+    <DataTable
+      name="own-batches"
+      caption="Batches"
+      columns={columnsFor(onCancel)}
+      rows={batches}
+      rowKey={({ id }) => id}
+      first="-batch"
+    />
   );
 }
 
@@ -199,43 +202,68 @@ export const batchLooks: Readonly<Record<string, string>> = {
   cancelled: "warn",
 };
 
-function BatchLine({ batch, onCancel }: Readonly<{ batch: Batch; onCancel: (batch: Batch) => void }>): VNode {
-  const { id, status, endpoint, model, request_counts: counts, billed_tokens: billed, waits, errors } = batch;
-  const { total, completed, failed } = counts;
-  const [wrong] = errors?.data ?? [];
-  return (
-    <tr>
-      <td class="break">
+const columnsFor = (onCancel: (batch: Batch) => void): readonly DataColumn<Batch>[] => [
+  {
+    id: "batch",
+    name: "common.batch",
+    look: "break",
+    sort: ({ created_at: at }) => at,
+    cell: ({ id, status, model, endpoint, created_at: at }) => (
+      <>
         <span class={`badge ${batchLooks[status] ?? "accent"}`}>{status.replace("_", " ")}</span> {model ?? endpoint}
         <div class="quiet small-text">
-          <code>{id}</code> · <Time at={new Date(batch.created_at * 1000).toISOString()} />
+          <code>{id}</code> · <Time at={new Date(at * 1000).toISOString()} />
         </div>
-      </td>
-      <td class="sentence">
-        {total > 0 && (
-          <Meter name={courseOf(batch)} label={`Progress of ${id}`} value={completed + failed} of={total} />
-        )}
-        {failed > 0 && <div class="quiet small-text">{plural(failed, "line")} failed</div>}
-        {waits !== null && <div class="quiet small-text">Waits: {waits}</div>}
-        {wrong !== undefined && (
-          <div class="small-text">
-            {wrong.line !== null && `Line ${wrong.line}: `}
-            {wrong.message}
-            {errors!.data.length > 1 && ` And ${count(errors!.data.length - 1)} more.`}
-          </div>
-        )}
-      </td>
-      <td class="number nowrap" data-name="Cost">
-        {sells.value ? dollars(billed * dollarsPerToken) : "free"}
-      </td>
-      <td class="nowrap sentence">
+      </>
+    ),
+  },
+  { id: "progress", name: "common.progress", look: "sentence", cell: (batch) => <Progress of={batch} /> },
+  {
+    id: "cost",
+    name: "common.cost",
+    isFigure: true,
+    look: "nowrap",
+    sort: ({ billed_tokens: billed }) => billed,
+    cell: ({ billed_tokens: billed }) => (sells.value ? dollars(billed * dollarsPerToken) : "free"),
+  },
+  {
+    id: "actions",
+    name: "common.actions",
+    isActions: true,
+    cell: (batch) => (
+      <>
         <Download batch={batch} of="output_file_id" caption="Answers" />
         <Download batch={batch} of="error_file_id" caption="Errors" />
         {!hasEnded(batch) && (
-          <Button caption="Cancel" class="button small" aria-label={`Cancel ${id}`} onClick={() => onCancel(batch)} />
+          <Button
+            caption="Cancel"
+            class="button small"
+            aria-label={`Cancel ${batch.id}`}
+            onClick={() => onCancel(batch)}
+          />
         )}
-      </td>
-    </tr>
+      </>
+    ),
+  },
+];
+
+function Progress({ of: batch }: { of: Batch }): VNode {
+  const { id, request_counts: counts, waits, errors } = batch;
+  const { total, completed, failed } = counts;
+  const [wrong] = errors?.data ?? [];
+  return (
+    <>
+      {total > 0 && <Meter name={courseOf(batch)} label={`Progress of ${id}`} value={completed + failed} of={total} />}
+      {failed > 0 && <div class="quiet small-text">{plural(failed, "line")} failed</div>}
+      {waits !== null && <div class="quiet small-text">Waits: {waits}</div>}
+      {wrong !== undefined && (
+        <div class="small-text">
+          {wrong.line !== null && `Line ${wrong.line}: `}
+          {wrong.message}
+          {errors!.data.length > 1 && ` And ${count(errors!.data.length - 1)} more.`}
+        </div>
+      )}
+    </>
   );
 }
 

@@ -1,11 +1,11 @@
 // Dialogs that send something, and buttons that ask first. Apart from dialog.tsx, which the first page needs.
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
-import { type Action, useAction } from "../resource.ts";
+import { useAction } from "../resource.ts";
+import { t } from "../texts.ts";
 import { Dialog } from "./dialog.tsx";
 import { FormError } from "./field.tsx";
 import { Button } from "./button.tsx";
-import { t } from "../texts.ts";
 
 type FormDialogProps = Readonly<{
   title: string;
@@ -17,12 +17,10 @@ type FormDialogProps = Readonly<{
   /** Sends the form; the dialog shows why it failed. */
   onSubmit: () => Promise<void>;
   onClose: () => void;
-  /** In place of the usual buttons. */
-  end?: (action: Action) => VNode;
 }>;
 
 export function FormDialog(props: FormDialogProps): VNode {
-  const { title, children, submit, kind = "primary", ready = true, onSubmit, onClose, end } = props;
+  const { title, children, submit, kind = "primary", ready = true, onSubmit, onClose } = props;
   const action = useAction();
   return (
     <Dialog title={title} onClose={onClose}>
@@ -36,12 +34,10 @@ export function FormDialog(props: FormDialogProps): VNode {
       >
         {children}
         <FormError message={action.error} />
-        {end?.(action) ?? (
-          <footer>
-            <Button caption={t("common.cancel")} onClick={onClose} />
-            <Button caption={submit} type="submit" class={`button ${kind}`} busy={action.busy} disabled={!ready} />
-          </footer>
-        )}
+        <footer>
+          <Button caption={t("common.cancel")} onClick={onClose} />
+          <Button caption={submit} type="submit" class={`button ${kind}`} busy={action.busy} disabled={!ready} />
+        </footer>
       </form>
     </Dialog>
   );

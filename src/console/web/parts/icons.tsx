@@ -40,6 +40,8 @@ const paths = {
   more: "M5.3 12h1M11.5 12h1M17.7 12h1",
   history: "M4 5h16v14H4zM9.5 5v14M6.5 8.5h.01M6.5 11.5h.01",
   columns: "M4 5h16v14H4zM12 5v14",
+  pin: "M9 4h6l-.8 6 3.3 3.5H6.5L9.8 10 9 4zM12 13.5V20",
+  upload: "M12 15V4M7 8.5l5-5 5 5M5 20h14",
   save: "M6 4h12v16l-6-4.5L6 20V4z",
   back: "M15 6l-6 6 6 6",
   warning: "M12 4l9 16H3L12 4zM12 10v4.5M12 17.3h.01",

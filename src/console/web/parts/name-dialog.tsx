@@ -1,8 +1,8 @@
 // A dialog that asks for a name and nothing else.
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { Action } from "../resource.ts";
 import { FormDialog } from "./asking-dialogs.tsx";
+import { t } from "../texts.ts";
 import { TextField } from "./field.tsx";
 
 type NameDialogProps = Readonly<{
@@ -15,11 +15,10 @@ type NameDialogProps = Readonly<{
   caption: string;
   onName: (name: string) => Promise<void>;
   onClose: () => void;
-  end?: (action: Action) => VNode;
 }>;
 
 export function NameDialog(props: NameDialogProps): VNode {
-  const { title, label = "Name", hint, name: before = "", maxLength, caption, onName, onClose, end } = props;
+  const { title, label = t("common.name"), hint, name: before = "", maxLength, caption, onName, onClose } = props;
   const { isOptional = false } = props;
   const [name, setName] = useState(before);
   return (
@@ -31,7 +30,6 @@ export function NameDialog(props: NameDialogProps): VNode {
         onClose();
       }}
       onClose={onClose}
-      end={end}
     >
       <TextField
         label={label}

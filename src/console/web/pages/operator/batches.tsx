@@ -7,7 +7,7 @@ import { AskButton } from "../../parts/asking-dialogs.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { buttonColumn, figures, Table } from "../../parts/table.tsx";
+import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get, post } from "../../request.ts";
@@ -38,14 +38,14 @@ export function OperatorBatchesPage(): VNode {
                 </a>
               </Empty>
             ) : (
-              <Table
+              <DataTable
+                name="batches"
                 caption="Batches of all accounts, newest first"
-                columns={["Batch", "Account", "Progress", ...figures("Cost"), buttonColumn()]}
-              >
-                {batches.map((batch) => (
-                  <BatchLine key={batch.id} batch={batch} onCancelled={page.reload} />
-                ))}
-              </Table>
+                columns={columnsFor(page.reload)}
+                rows={batches}
+                rowKey={({ id }) => id}
+                first="-batch"
+              />
             )
           }
         </Loaded>
@@ -54,45 +54,70 @@ export function OperatorBatchesPage(): VNode {
   );
 }
 
-function BatchLine({ batch, onCancelled }: Readonly<{ batch: Batch; onCancelled: () => void }>): VNode {
-  const { id, account, state, endpoint, model, lines, completed, failed, billed_tokens: billed, waits } = batch;
-  return (
-    <tr>
-      <td class="break">
+const columnsFor = (onCancelled: () => void): readonly DataColumn<Batch>[] => [
+  {
+    id: "batch",
+    name: "common.batch",
+    look: "break",
+    sort: ({ created_at: at }) => Date.parse(at),
+    cell: ({ id, state, model, endpoint, created_at: at }) => (
+      <>
         <span class={`badge ${batchLooks[state] ?? "accent"}`}>{state.replace("_", " ")}</span> {model ?? endpoint}
         <div class="quiet small-text">
-          <code>{id}</code> · <Time at={batch.created_at} />
+          <code>{id}</code> · <Time at={at} />
         </div>
-      </td>
-      <td class="break" data-name="Account">
-        {account ?? "erased"}
-      </td>
-      <td class="sentence">
+      </>
+    ),
+  },
+  {
+    id: "account",
+    name: "common.account",
+    look: "break",
+    sort: ({ account }) => account,
+    cell: ({ account }) => account ?? "erased",
+  },
+  {
+    id: "progress",
+    name: "common.progress",
+    look: "sentence",
+    sort: ({ lines, completed, failed }) => (lines === 0 ? 0 : (completed + failed) / lines),
+    cell: ({ id, lines, completed, failed, waits }) => (
+      <>
         {lines > 0 && <Meter name="Lines" label={`Progress of ${id}`} value={completed + failed} of={lines} />}
         {failed > 0 && <div class="quiet small-text">{plural(failed, "line")} failed</div>}
         {waits !== null && <div class="quiet small-text">Waits: {waits}</div>}
-      </td>
-      <td class="number nowrap" data-name="Cost">
-        {sells.value ? dollars(billed * dollarsPerToken) : "free"}
-      </td>
-      <td class="nowrap sentence">
-        {batch.ended_at === null && (
-          <AskButton
-            caption="Cancel"
-            label={`Cancel ${id}`}
-            class="button small"
-            title="Cancel the batch?"
-            confirm="Cancel batch"
-            onConfirm={async () => {
-              await post("/operator/batches/cancel", { id });
-              onCancelled();
-              toast("The batch ends.");
-            }}
-          >
-            <p>What has run stays charged, and {account ?? "its owner"} gets the answers. The rest does not run.</p>
-          </AskButton>
-        )}
-      </td>
-    </tr>
-  );
-}
+      </>
+    ),
+  },
+  {
+    id: "cost",
+    name: "common.cost",
+    look: "nowrap",
+    isFigure: true,
+    sort: ({ billed_tokens: billed }) => billed,
+    cell: ({ billed_tokens: billed }) => (sells.value ? dollars(billed * dollarsPerToken) : "free"),
+  },
+  {
+    id: "actions",
+    name: "common.actions",
+    isActions: true,
+    cell: (batch) => batch.ended_at === null && <CancelButton batch={batch} onCancelled={onCancelled} />,
+  },
+];
+
+const CancelButton = ({ batch: { id, account }, onCancelled }: { batch: Batch; onCancelled: () => void }): VNode => (
+  <AskButton
+    caption="Cancel"
+    label={`Cancel ${id}`}
+    class="button small"
+    title="Cancel the batch?"
+    confirm="Cancel batch"
+    onConfirm={async () => {
+      await post("/operator/batches/cancel", { id });
+      onCancelled();
+      toast("The batch ends.");
+    }}
+  >
+    <p>What has run stays charged, and {account ?? "its owner"} gets the answers. The rest does not run.</p>
+  </AskButton>
+);

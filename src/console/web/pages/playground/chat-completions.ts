@@ -1,5 +1,13 @@
 // The chat-completions dialect of the playground.
-import { type Answer, isImage, type Settings, type Turn, type UserTurn } from "./conversation.ts";
+import {
+  type Answer,
+  isAudio,
+  isImage,
+  type Picture,
+  type Settings,
+  type Turn,
+  type UserTurn,
+} from "./conversation.ts";
 import {
   addSource,
   compactBody,
@@ -15,7 +23,6 @@ import {
 } from "./dialect.ts";
 
 export const chatCompletions: PlaygroundDialect = {
-  name: "Chat completions",
   endpoint: "/v1/chat/completions",
   body,
   reader: (answer) => (event) => read(event, answer),
@@ -65,11 +72,16 @@ function messageOf(turn: Turn): readonly object[] {
   }
 }
 
+const formatOf = ({ type }: Picture): string =>
+  type === "audio/mpeg" ? "mp3" : type.replace(/^audio\/(?:x-)?/, "").replaceAll(/[^a-z0-9]/g, "");
+
 function contentOf({ text: words, pictures }: UserTurn): string | readonly object[] {
   if (pictures.length === 0) return words;
   return [
     ...pictures.map((picture) => {
       const url = dataUrl(picture);
+      if (isAudio(picture))
+        return { type: "input_audio", input_audio: { data: picture.base64, format: formatOf(picture) } };
       return isImage(picture)
         ? { type: "image_url", image_url: { url } }
         : { type: "file", file: { filename: picture.name, file_data: url } };

@@ -1,13 +1,15 @@
 // The playground's input: text, pictures and files (dropped, pasted or chosen), web search, Send and Stop.
 import type { VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { count } from "../../format.ts";
+import type { ConsoleModels } from "../../../api/overview.ts";
 import { DropBox } from "../../parts/drop-box.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { focusHome } from "../../parts/kept-focus.ts";
 import { toast } from "../../parts/toasts.tsx";
-import { change, isImage, type Picture, settings } from "./conversation.ts";
-import { fileLimits, readPictures, Thumbs } from "./pictures.tsx";
+import { t } from "../../texts.ts";
+import { Budget } from "./budget.tsx";
+import { change, isAudio, isImage, modelsOf, type Picture, settings } from "./conversation.ts";
+import { readPictures, Thumbs } from "./pictures.tsx";
 import { IconButton } from "../../parts/button.tsx";
 
 const isTouched = (): boolean => matchMedia("(pointer: coarse)").matches;
@@ -23,18 +25,16 @@ type ComposerProps = Readonly<{
   streaming: boolean;
   /** Why nothing can be sent now, or null. */
   obstacle: string | null;
-  /** The chosen models that read no images. */
-  blind: readonly string[];
+  models: ConsoleModels | null;
   onSend: (text: string, pictures: readonly Picture[]) => void;
   onStop: () => void;
 }>;
 
-export function Composer({ streaming, obstacle, blind, onSend, onStop }: ComposerProps): VNode {
+export function Composer({ streaming, obstacle, models, onSend, onStop }: ComposerProps): VNode {
   const draft = useDraft();
   const writing = useRef<HTMLTextAreaElement>(null);
   const { text, pictures, pasted, isEmpty } = draft.value;
-  const hindered =
-    obstacle ?? (pictures.some(isImage) && blind.length > 0 ? `${blind.join(" and ")} reads no images` : null);
+  const hindered = obstacle ?? misfitOf(pictures, models);
   const send = (): void => {
     if (streaming || hindered !== null || isEmpty) return;
     onSend([text, ...pasted].filter((part) => part.trim() !== "").join("\n\n"), pictures);
@@ -64,8 +64,8 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
             {...focusHome}
             class={text.length > growsMaxLength ? "long" : undefined}
             rows={rowsOf(text)}
-            aria-label="Message"
-            placeholder="Ask something…"
+            aria-label={t("play.message")}
+            placeholder={t("play.ask")}
             value={text}
             onInput={(event) => draft.change({ text: event.currentTarget.value })}
             onPaste={(event) => draft.paste(event)}
@@ -79,14 +79,14 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
           />
           {/* Touching a button leaves the focus in the field and the keyboard open, so that nothing moves below the finger. */}
           <div class="composer-tools" onMouseDown={(event) => isTouched() && event.preventDefault()}>
-            <AddFiles readsImages={blind.length === 0} onFiles={(files) => void draft.add(files)} />
+            <AddFiles onFiles={(files) => void draft.add(files)} />
             <button
               type="button"
               class="toggle"
               aria-pressed={settings.value.webSearch}
               onClick={() => change({ webSearch: !settings.value.webSearch })}
             >
-              <Icon name="globe" size={15} /> Web search
+              <Icon name="globe" size={15} /> {t("play.web_search")}
             </button>
             <span class="grow quiet small-text right" role="status">
               {hindered}
@@ -94,9 +94,22 @@ export function Composer({ streaming, obstacle, blind, onSend, onStop }: Compose
             <RoundButton streaming={streaming} disabled={isEmpty || hindered !== null} onStop={onStop} />
           </div>
         </DropBox>
+        <Budget models={models} canSend={hindered === null} text={[text, ...pasted].join("\n\n")} pictures={pictures} />
       </div>
     </form>
   );
+}
+
+/** Why a chosen model cannot take one of the files; null: each can. */
+function misfitOf(pictures: readonly Picture[], models: ConsoleModels | null): string | null {
+  const chosen = modelsOf(settings.value);
+  const of = models?.models.filter(({ id }) => chosen.includes(id)) ?? [];
+  const blind = of.filter(({ reads_images }) => !reads_images).map(({ id }) => id);
+  const deaf = of.filter(({ reads_audio }) => !reads_audio).map(({ id }) => id);
+  if (pictures.some(isImage) && blind.length > 0) return t("play.reads_no_images", { models: blind.join(", ") });
+  if (!pictures.some(isAudio)) return null;
+  if (deaf.length > 0) return t("play.reads_no_audio", { models: deaf.join(", ") });
+  return settings.value.dialect === "chat-completions" ? null : t("play.audio_dialect");
 }
 
 const rowsOf = (text: string): number => {
@@ -135,23 +148,23 @@ const Pasted = ({ texts, onRemove }: PastedProps): VNode | null =>
     <ul class="pasted">
       {texts.map((text, index) => (
         <li key={index} class="badge">
-          Pasted text, {count(text.length)} characters
-          <IconButton icon="close" size={13} label="Remove the pasted text" onClick={() => onRemove(index)} />
+          {t("play.pasted", { count: text.length })}
+          <IconButton icon="close" size={13} label={t("play.remove_pasted")} onClick={() => onRemove(index)} />
         </li>
       ))}
     </ul>
   );
 
-type AddFilesProps = Readonly<{ readsImages: boolean; onFiles: (files: FileList | null) => void }>;
+type AddFilesProps = Readonly<{ onFiles: (files: FileList | null) => void }>;
 
-function AddFiles({ readsImages, onFiles }: AddFilesProps): VNode {
+function AddFiles({ onFiles }: AddFilesProps): VNode {
   const chooser = useRef<HTMLInputElement>(null);
   return (
     <>
       <IconButton
         icon="clip"
-        label="Add files"
-        title={`Add ${readsImages ? "images, " : ""}PDFs and text files, ${fileLimits}: choose, drop or paste them`}
+        label={t("play.add_files")}
+        title={t("play.add_files_about")}
         onClick={() => chooser.current?.click()}
       />
       <input
@@ -173,11 +186,25 @@ type RoundButtonProps = Readonly<{ streaming: boolean; disabled: boolean; onStop
 /** Two buttons, by their keys: when Stop leaves the page with the focus, the focus goes to the text (kept-focus.ts). */
 const RoundButton = ({ streaming, disabled, onStop }: RoundButtonProps): VNode =>
   streaming ? (
-    <button key="stop" type="button" class="round-button" aria-label="Stop" title="Stop" onClick={onStop}>
+    <button
+      key="stop"
+      type="button"
+      class="round-button"
+      aria-label={t("play.stop")}
+      title={t("play.stop")}
+      onClick={onStop}
+    >
       <Icon name="stop" />
     </button>
   ) : (
-    <button key="send" type="submit" class="round-button" aria-label="Send" title="Send (Enter)" disabled={disabled}>
+    <button
+      key="send"
+      type="submit"
+      class="round-button"
+      aria-label={t("play.send")}
+      title={t("play.send_about")}
+      disabled={disabled}
+    >
       <Icon name="send" />
     </button>
   );

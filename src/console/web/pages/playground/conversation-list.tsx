@@ -1,26 +1,30 @@
-// The conversations that this browser keeps: searched, opened, renamed, exported and deleted, one or all.
+// The conversations of the account, by day: searched, opened, pinned, renamed, exported, deleted, and where they are kept.
 import type { VNode } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now } from "../../clock.ts";
+import { bytes, localDate } from "../../format.ts";
 import { Confirm } from "../../parts/asking-dialogs.tsx";
-import { FormError } from "../../parts/field.tsx";
+import { Button } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icons.tsx";
-import { NameDialog } from "../../parts/name-dialog.tsx";
-import { useAction } from "../../resource.ts";
-import { saveFile } from "../../request.ts";
+import { Menu } from "../../parts/menu.tsx";
+import { toast, toastWithUndo } from "../../parts/toasts.tsx";
+import { messageOf, saveFile } from "../../request.ts";
 import { navigate } from "../../route.ts";
+import { t } from "../../texts.ts";
 import type { Entry } from "./conversation-store.ts";
-import { exportOf } from "./export.ts";
+import { KeepingDialog } from "./keeping-dialog.tsx";
 import {
+  addConversation,
   conversation,
   deleteAllConversations,
   deleteConversation,
   entries,
   keeping,
-  renameConversation,
+  labelConversation,
   searchConversations,
 } from "./kept.ts";
-import { Button, IconButton } from "../../parts/button.tsx";
+import { owner } from "./owner.ts";
+import { isWaiting, readConversation, server } from "./places.ts";
 
 const dayMs = 24 * 60 * 60 * 1_000;
 const searchAfterMs = 150;
@@ -28,21 +32,49 @@ const titleMaxLength = 200;
 
 export const conversationPath = (id: string): string => `/playground?c=${encodeURIComponent(id)}`;
 
+/** Says why, where it fails. */
+const tried = (done: Promise<unknown>): void => void done.catch((error: unknown) => toast(messageOf(error), "failed"));
+
+function remove(entry: Entry): void {
+  const wasShown = conversation.value.id === entry.id;
+  tried(
+    deleteConversation(entry).then((putBack) => {
+      if (wasShown) navigate("/playground", { replace: true });
+      toastWithUndo(t("play.deleted", { title: entry.title }), async () => {
+        await putBack();
+        if (wasShown) navigate(conversationPath(entry.id), { replace: true });
+      });
+    }),
+  );
+}
+
+async function save(some: readonly Entry[], as: "markdown" | "json"): Promise<void> {
+  const { jsonOf, markdownOf } = await import("./export.ts");
+  const name = some.length === 1 ? some[0]!.title.replaceAll(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60) : "conversations";
+  if (as === "json") return saveFile(await jsonOf(some), `${name}.json`);
+  const read = await readConversation(some[0]!.owner, some[0]!.id);
+  if (read !== null) saveFile(new Blob([markdownOf(read)], { type: "text/markdown" }), `${name}.md`);
+}
+
+async function load(file: File): Promise<void> {
+  const { conversationsIn } = await import("./import.ts");
+  const read = await conversationsIn(file, owner.value ?? "");
+  for (const each of read) await addConversation(each);
+  toast(t("play.imported", { count: read.length }));
+}
+
 /** `onLeave` closes the drawer in which the list may be. */
 export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
   const [words, setWords] = useState("");
-  const [asking, setAsking] = useState<Entry | "all" | null>(null);
+  const [renamed, setRenamed] = useState<string | null>(null);
+  const [asking, setAsking] = useState<Question | null>(null);
   const all = entries.value;
   const found = useFound(words, all);
   const groups = useMemo(() => grouped(found), [found]);
   const shown = conversation.value.id;
   const close = (): void => setAsking(null);
-  if (keeping.value === "nowhere") {
-    return (
-      <p class="quiet small-text">
-        This browser keeps nothing here, as in a private window. A conversation is gone when its page is closed.
-      </p>
-    );
+  if (keeping.value === "nowhere" && server.value.state !== "on") {
+    return <p class="quiet small-text">{t("play.kept_nowhere")}</p>;
   }
   return (
     <div class="kept">
@@ -50,18 +82,14 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
         <Icon name="search" size={15} />
         <input
           type="search"
-          aria-label="Search the conversations"
-          placeholder="Search"
+          aria-label={t("play.search_label")}
+          placeholder={t("play.search")}
           value={words}
           onInput={(event) => setWords(event.currentTarget.value)}
         />
       </div>
-      {keeping.value === "full" && (
-        <p class="form-error">
-          This browser has no room left. New messages are not kept until you delete old conversations.
-        </p>
-      )}
-      <nav class="kept-list" aria-label="Conversations">
+      <Trouble />
+      <nav class="kept-list" aria-label={t("play.conversations")} onKeyDown={moveFocus}>
         {groups.map(([name, group]) => (
           <section key={name}>
             <h3>{name}</h3>
@@ -71,8 +99,9 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
                   key={entry.id}
                   entry={entry}
                   isShown={entry.id === shown}
+                  isRenamed={entry.id === renamed}
                   onOpen={onLeave}
-                  onMore={() => setAsking(entry)}
+                  onRename={setRenamed}
                 />
               ))}
             </ul>
@@ -80,45 +109,176 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
         ))}
         <p class="quiet small-text" role="status">
           {all === null
-            ? "Loading…"
+            ? t("common.loading")
             : found.length > 0
               ? ""
-              : words.trim() === ""
-                ? "None yet"
-                : "No conversation contains this"}
+              : t(words.trim() === "" ? "play.none_yet" : "play.none_found")}
         </p>
       </nav>
-      <footer>
-        <p class="quiet small-text">Kept in this browser only.</p>
-        {all !== null && all.length > 0 && <AllTools all={all} onDelete={() => setAsking("all")} />}
-      </footer>
-      {asking === "all" && <DeleteAll count={all?.length ?? 0} onClose={close} />}
-      {asking !== null && asking !== "all" && <EntryDialog entry={asking} onClose={close} />}
+      <Foot all={all ?? []} onAsk={setAsking} />
+      {asking === "delete all" && (
+        <Confirm
+          title={t("play.delete_all_title")}
+          confirm={t("play.delete_all")}
+          onConfirm={deleteAllConversations}
+          onClose={close}
+        >
+          <p>{t("play.delete_all_about", { count: all?.length ?? 0 })}</p>
+        </Confirm>
+      )}
+      {asking === "keeping" && <KeepingDialog count={all?.length ?? 0} onClose={close} />}
     </div>
   );
+}
+
+/** Why something is not where it should be. */
+function Trouble(): VNode | null {
+  const { isFull, isAway } = server.value;
+  if (keeping.value !== "full" && !isFull && !isAway) return null;
+  return (
+    <p class={isAway ? "notice small-text" : "form-error"} role="status">
+      {t(keeping.value === "full" ? "play.browser_full" : isFull ? "play.server_full" : "play.server_away")}
+    </p>
+  );
+}
+
+type Question = "delete all" | "keeping";
+
+/** Where they are kept, and what is done with all of them. */
+function Foot({ all, onAsk }: Readonly<{ all: readonly Entry[]; onAsk: (question: Question) => void }>): VNode {
+  const chooser = useRef<HTMLInputElement>(null);
+  const { state } = server.value;
+  return (
+    <footer>
+      <p class="quiet small-text">
+        {state === "on"
+          ? t("play.kept_on_server", { bytes: bytes(server.value.bytes), most: bytes(server.value.bytes_max) })
+          : t("play.kept_in_browser")}{" "}
+        {state !== "never" && (
+          <Button caption={t("play.change_place")} class="link-button" onClick={() => onAsk("keeping")} />
+        )}
+      </p>
+      <Menu
+        label={t("play.all_conversations")}
+        items={[
+          { caption: t("play.import"), icon: "upload", act: () => chooser.current?.click() },
+          ...(all.length === 0
+            ? []
+            : ([
+                { caption: t("play.export_all"), icon: "download", act: () => tried(save(all, "json")) },
+                { caption: t("play.delete_all"), icon: "trash", act: () => onAsk("delete all"), isDanger: true },
+              ] as const)),
+        ]}
+      />
+      <input
+        ref={chooser}
+        type="file"
+        accept=".json,application/json"
+        aria-label={t("play.import")}
+        hidden
+        onChange={(event) => {
+          const [file] = event.currentTarget.files ?? [];
+          if (file !== undefined) tried(load(file));
+          event.currentTarget.value = "";
+        }}
+      />
+    </footer>
+  );
+}
+
+/** Up and down, from one conversation to the next. */
+function moveFocus(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const links = [...event.currentTarget.querySelectorAll("a")];
+  const at = links.indexOf(document.activeElement as HTMLAnchorElement);
+  if (step === undefined || at < 0) return;
+  event.preventDefault();
+  links[at + step]?.focus();
 }
 
 type EntryItemProps = Readonly<{
   entry: Entry;
   isShown: boolean;
+  isRenamed: boolean;
   onOpen: (() => void) | undefined;
-  onMore: () => void;
+  /** Null: not anymore. */
+  onRename: (id: string | null) => void;
 }>;
 
-const EntryItem = ({ entry: { id, title }, isShown, onOpen, onMore }: EntryItemProps): VNode => (
-  <li class={isShown ? "current" : undefined}>
-    <a href={conversationPath(id)} aria-current={isShown ? "true" : undefined} title={title} onClick={onOpen}>
-      {title}
-    </a>
-    <IconButton
-      icon="more"
-      size={16}
-      label={`Rename, export or delete ${title}`}
-      title="Rename, export or delete"
-      onClick={onMore}
+function EntryItem({ entry, isShown, isRenamed, onOpen, onRename }: EntryItemProps): VNode {
+  const { id, title, pinned } = entry;
+  const link = useRef<HTMLAnchorElement>(null);
+  const rename = (): void => onRename(id);
+  const pin = (): void => tried(labelConversation(entry, { pinned: !pinned }));
+  if (isRenamed) {
+    const end = (name: string): void => {
+      onRename(null);
+      if (name !== "" && name !== title) tried(labelConversation(entry, { title: name }));
+      setTimeout(() => link.current?.focus());
+    };
+    return (
+      <li class="current">
+        <TitleField title={title} onEnd={end} />
+      </li>
+    );
+  }
+  return (
+    <li class={isShown ? "current" : undefined}>
+      <a
+        ref={link}
+        href={conversationPath(id)}
+        aria-current={isShown ? "true" : undefined}
+        aria-keyshortcuts="F2 Delete"
+        title={title}
+        dir="auto"
+        onClick={onOpen}
+        onKeyDown={(event) => {
+          if (event.key === "F2") rename();
+          if (event.key === "Delete") remove(entry);
+        }}
+      >
+        {title}
+      </a>
+      {isWaiting(id) && <span class="badge warn">{t("play.only_here")}</span>}
+      <Menu
+        label={t("play.more_of", { title })}
+        items={[
+          { caption: t(pinned ? "play.unpin" : "play.pin"), icon: "pin", act: pin },
+          { caption: t("play.rename"), icon: "pencil", act: rename },
+          { caption: t("play.export_markdown"), icon: "download", act: () => tried(save([entry], "markdown")) },
+          { caption: t("play.export_json"), icon: "code", act: () => tried(save([entry], "json")) },
+          { caption: t("common.delete"), icon: "trash", act: () => remove(entry), isDanger: true },
+        ]}
+      />
+    </li>
+  );
+}
+
+function TitleField({ title, onEnd }: Readonly<{ title: string; onEnd: (name: string) => void }>): VNode {
+  const field = useRef<HTMLInputElement>(null);
+  // At once, and not again while somebody types.
+  useLayoutEffect(() => {
+    field.current?.focus();
+    field.current?.select();
+  }, []);
+  return (
+    <input
+      ref={field}
+      type="text"
+      aria-label={t("play.title")}
+      maxLength={titleMaxLength}
+      defaultValue={title}
+      onBlur={(event) => onEnd(event.currentTarget.value.trim())}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== "Escape") return;
+        event.stopPropagation();
+        event.preventDefault();
+        if (event.key === "Escape") event.currentTarget.value = title;
+        event.currentTarget.blur();
+      }}
     />
-  </li>
-);
+  );
+}
 
 /** Matches titles at once, and contents a moment later. */
 function useFound(words: string, all: readonly Entry[] | null): readonly Entry[] {
@@ -147,88 +307,17 @@ function useFound(words: string, all: readonly Entry[] | null): readonly Entry[]
   );
 }
 
+/** The pinned ones, then by day. */
 function grouped(found: readonly Entry[]): readonly (readonly [name: string, entries: readonly Entry[]])[] {
   const midnight = new Date(now()).setHours(0, 0, 0, 0);
-  const starts = [
-    ["Today", midnight],
-    ["Yesterday", midnight - dayMs],
-    ["The last 7 days", midnight - 7 * dayMs],
-    ["The last 30 days", midnight - 30 * dayMs],
-    ["Older", -Infinity],
-  ] as const;
-  const groups = new Map<string, Entry[]>();
-  for (const entry of found) {
-    const [name = "Older"] = starts.find(([, start]) => entry.updatedAt >= start) ?? [];
-    const group = groups.get(name);
-    if (group === undefined) groups.set(name, [entry]);
-    else group.push(entry);
-  }
-  return [...groups];
-}
-
-function AllTools({ all, onDelete }: { all: readonly Entry[]; onDelete: () => void }): VNode {
-  const action = useAction();
-  return (
-    <>
-      <div class="row">
-        <Button
-          caption="Export all"
-          class="link-button"
-          disabled={action.busy}
-          onClick={() => void action.run(async () => saveFile(await exportOf(all), "conversations.json"))}
-        />
-        <Button caption="Delete all" class="link-button" onClick={onDelete} />
-      </div>
-      <FormError message={action.error} />
-    </>
-  );
-}
-
-const DeleteAll = ({ count, onClose }: { count: number; onClose: () => void }): VNode => (
-  <Confirm title="Delete all conversations?" confirm="Delete all" onConfirm={deleteAllConversations} onClose={onClose}>
-    <p>
-      {count === 1 ? "The conversation" : `All ${count} conversations`} of this account in this browser{" "}
-      {count === 1 ? "is" : "are"} gone for good. What they cost stays on the usage page.
-    </p>
-  </Confirm>
-);
-
-function EntryDialog({ entry, onClose }: { entry: Entry; onClose: () => void }): VNode {
-  const remove = async (): Promise<void> => {
-    const wasShown = conversation.value.id === entry.id;
-    await deleteConversation(entry.id);
-    if (wasShown) navigate("/playground", { replace: true });
+  const nameOf = ({ pinned, updatedAt }: Entry): string => {
+    if (pinned) return t("play.pinned");
+    if (updatedAt >= midnight) return t("common.today");
+    return updatedAt >= midnight - dayMs ? t("common.yesterday") : localDate(updatedAt);
   };
-  return (
-    <NameDialog
-      title="Conversation"
-      label="Title"
-      name={entry.title}
-      maxLength={titleMaxLength}
-      caption="Rename"
-      onName={(title) => renameConversation(entry.id, title)}
-      onClose={onClose}
-      end={(action) => (
-        <footer class="kept-tools">
-          <button
-            type="button"
-            class="button danger-quiet"
-            disabled={action.busy}
-            onClick={() => void action.run(remove).then((done) => done && onClose())}
-          >
-            <Icon name="trash" size={16} /> Delete
-          </button>
-          <button
-            type="button"
-            class="button"
-            disabled={action.busy}
-            onClick={() => void action.run(async () => saveFile(await exportOf([entry]), "conversation.json"))}
-          >
-            <Icon name="download" size={16} /> Export
-          </button>
-          <Button caption="Rename" type="submit" class="button primary" disabled={action.busy} />
-        </footer>
-      )}
-    />
+  const groups = Map.groupBy(
+    [...found].sort((a, b) => Number(b.pinned) - Number(a.pinned)),
+    nameOf,
   );
+  return [...groups];
 }

@@ -1,6 +1,6 @@
 // Conversations and presets in this browser (IndexedDB), by account. Each step is a record, so that two tabs can add.
 import { isRecord } from "../../../../core/is-record.ts";
-import { type Answer, defaultSettings, newAnswer, type Settings } from "./conversation.ts";
+import { type Answer, newAnswer, restoredSettings, type Settings } from "./conversation.ts";
 import { readPicture } from "./pictures.tsx";
 import type { Conversation, Step } from "./tree.ts";
 
@@ -9,6 +9,7 @@ export type Entry = Readonly<{
   owner: string;
   id: string;
   title: string;
+  pinned: boolean;
   createdAt: number;
   updatedAt: number;
   leaf: string | null;
@@ -92,12 +93,16 @@ async function writing(names: readonly string[], write: (transaction: IDBTransac
   });
 }
 
+const restoredEntry = (entry: Entry): Entry => ({
+  ...entry,
+  pinned: entry.pinned ?? false,
+  settings: restoredSettings(entry.settings),
+});
+
 /** Newest first. */
 export async function readEntries(owner: string): Promise<readonly Entry[]> {
   const entries = await valueOf((await reading(stores.entries)).getAll(below(owner)) as IDBRequest<Entry[]>);
-  return entries
-    .map((entry) => ({ ...entry, settings: { ...defaultSettings, ...entry.settings } }))
-    .sort((a, b) => b.updatedAt - a.updatedAt);
+  return entries.map(restoredEntry).sort((a, b) => b.updatedAt - a.updatedAt);
 }
 
 export type Read = Readonly<{ entry: Entry; steps: readonly Step[] }>;
@@ -111,18 +116,20 @@ export async function readConversation(owner: string, id: string): Promise<Read 
   ]);
   if (entry === undefined) return null;
   const steps = await Promise.all(stored.map(({ step }) => restored(step)));
-  return { entry: { ...entry, settings: { ...defaultSettings, ...entry.settings } }, steps };
+  return { entry: restoredEntry(entry), steps };
 }
 
-/** Reads images from their stored files, and marks an answer that was never finished as cut off. */
+/** Reads images from their stored files. */
 async function restored(step: Step): Promise<Step> {
   const { turn } = step;
-  if (turn.role === "user") {
-    return {
-      ...step,
-      turn: { ...turn, pictures: await Promise.all(turn.pictures.map(({ file, name }) => readPicture(file, name))) },
-    };
-  }
+  if (turn.role !== "user") return withCutAnswers(step);
+  const pictures = await Promise.all(turn.pictures.map(({ file, name }) => readPicture(file, name)));
+  return { ...step, turn: { ...turn, pictures } };
+}
+
+/** Marks an answer that was never finished as cut off. */
+export function withCutAnswers(step: Step): Step {
+  const { turn } = step;
   if (turn.role !== "replies") return step;
   const lanes = turn.lanes.map((answer): Answer | null => {
     if (answer === null) return null;
@@ -132,20 +139,12 @@ async function restored(step: Step): Promise<Step> {
   return { ...step, turn: { ...turn, lanes } };
 }
 
-const stored = (owner: string, conversation: string, step: Step): StoredStep => ({
-  owner,
-  conversation,
-  id: step.id,
-  step:
-    step.turn.role !== "user"
-      ? step
-      : {
-          ...step,
-          turn: { ...step.turn, pictures: step.turn.pictures.map((picture) => ({ ...picture, base64: "" })) },
-        },
-});
+export const withoutFiles = (step: Step): Step =>
+  step.turn.role !== "user"
+    ? step
+    : { ...step, turn: { ...step.turn, pictures: step.turn.pictures.map((picture) => ({ ...picture, base64: "" })) } };
 
-/** False, and nothing is written, if a `known` conversation's entry is gone: another tab deleted it. Titles stay. */
+/** False, and nothing is written, if a `known` conversation's entry is gone: another tab deleted it. Names stay. */
 export async function write(entry: Entry, steps: readonly Step[], known: boolean): Promise<boolean> {
   let there = true;
   await writing([stores.entries, stores.steps], (transaction) => {
@@ -154,19 +153,23 @@ export async function write(entry: Entry, steps: readonly Step[], known: boolean
     before.onsuccess = () => {
       there = before.result !== undefined;
       if (known && !there) return;
-      entries.put({ ...entry, title: before.result?.title ?? entry.title });
-      for (const step of steps) transaction.objectStore(stores.steps).put(stored(entry.owner, entry.id, step));
+      const { title, pinned } = before.result ?? entry;
+      entries.put({ ...entry, title, pinned });
+      const { owner, id: conversation } = entry;
+      for (const step of steps) {
+        transaction.objectStore(stores.steps).put({ owner, conversation, id: step.id, step: withoutFiles(step) });
+      }
     };
   });
   return !known || there;
 }
 
-export const rename = (owner: string, id: string, title: string): Promise<void> =>
+export const label = (owner: string, id: string, given: Partial<Pick<Entry, "title" | "pinned">>): Promise<void> =>
   writing([stores.entries], (transaction) => {
     const entries = transaction.objectStore(stores.entries);
     const before = entries.get([owner, id]) as IDBRequest<Entry | undefined>;
     before.onsuccess = () => {
-      if (before.result !== undefined) entries.put({ ...before.result, title });
+      if (before.result !== undefined) entries.put({ ...before.result, ...given });
     };
   });
 
@@ -178,11 +181,20 @@ export const remove = (owner: string, ids: readonly string[]): Promise<void> =>
     }
   });
 
-export const removeAll = (owner: string): Promise<void> =>
-  writing([stores.entries, stores.steps], (transaction) => {
-    transaction.objectStore(stores.entries).delete(below(owner));
-    transaction.objectStore(stores.steps).delete(below(owner));
+/** False, and it stays, if it was written since the entry was read. */
+export async function removeUnchanged({ owner, id, updatedAt }: Entry): Promise<boolean> {
+  let isUnchanged = false;
+  await writing([stores.entries, stores.steps], (transaction) => {
+    const before = transaction.objectStore(stores.entries).get([owner, id]) as IDBRequest<Entry | undefined>;
+    before.onsuccess = () => {
+      isUnchanged = before.result?.updatedAt === updatedAt;
+      if (!isUnchanged) return;
+      transaction.objectStore(stores.entries).delete([owner, id]);
+      transaction.objectStore(stores.steps).delete(below(owner, id));
+    };
   });
+  return isUnchanged;
+}
 
 /** The conversations with these words in a question, result or answer, case-insensitive. */
 export async function search(owner: string, words: string, cancelSignal: AbortSignal): Promise<ReadonlySet<string>> {
@@ -203,7 +215,7 @@ export async function search(owner: string, words: string, cancelSignal: AbortSi
   return found;
 }
 
-function textsOf({ turn }: Step): readonly string[] {
+export function textsOf({ turn }: Step): readonly string[] {
   if (!isRecord(turn)) return [];
   if (turn.role === "user") return [turn.text];
   if (turn.role === "tool") return [turn.output];
@@ -212,7 +224,7 @@ function textsOf({ turn }: Step): readonly string[] {
 
 export async function readPresets(owner: string): Promise<readonly Preset[]> {
   const presets = await valueOf((await reading(stores.presets)).getAll(below(owner)) as IDBRequest<Preset[]>);
-  return presets.map((preset) => ({ ...preset, settings: { ...defaultSettings, ...preset.settings } }));
+  return presets.map((preset) => ({ ...preset, settings: restoredSettings(preset.settings) }));
 }
 
 export const writePreset = (preset: Preset): Promise<void> =>

@@ -1,5 +1,6 @@
 // The parts of a conversation, independent of the dialect: settings, turns and answers.
 import { signal } from "@preact/signals";
+import { t } from "../../texts.ts";
 import { isRecord } from "../../../../core/is-record.ts";
 
 export type DialectName = "chat-completions" | "messages" | "responses";
@@ -9,8 +10,8 @@ export type Effort = "" | "off" | "low" | "medium" | "high";
 /** Empty strings and nulls leave a parameter to the server. */
 export type Settings = Readonly<{
   model: string;
-  /** The second model of a comparison; empty: one model answers alone. */
-  second: string;
+  /** The other models of a comparison, one a line; empty: one model answers alone. */
+  others: string;
   dialect: DialectName;
   system: string;
   outputTokensMax: number | null;
@@ -26,11 +27,21 @@ export type Settings = Readonly<{
   schema: string;
 }>;
 
-/** A picture, a PDF or a UTF-8 text file, by its type. */
+/** A picture, a PDF, a UTF-8 text file or a recording, by its type. */
 export type Picture = Readonly<{ name: string; type: string; base64: string; file: Blob }>;
 export const pdfType = "application/pdf";
 export const textType = "text/plain";
+export const isAudio = ({ type }: Picture): boolean => type.startsWith("audio/");
 export const isImage = ({ type }: Picture): boolean => type.startsWith("image/");
+/** Of what is no base64, nothing. */
+export function bytesOfBase64(base64: string): Uint8Array<ArrayBuffer> {
+  try {
+    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  } catch {
+    return new Uint8Array();
+  }
+}
+export const textOfBase64 = (base64: string): string => new TextDecoder().decode(bytesOfBase64(base64));
 export type Call = { id: string; name: string; arguments: string };
 /** A call that the server itself ran on an MCP server; `result` is null until it arrives. */
 export type ServerCall = Call & { server: string; result: string | null; failed: boolean };
@@ -40,7 +51,7 @@ type Thinking = { text: string; signature: string };
 type Usage = Readonly<{ input: number; output: number; cached: number; reasoning: number }>;
 
 export type UserTurn = Readonly<{ role: "user"; text: string; pictures: readonly Picture[] }>;
-/** `lane`: which of two models side by side made the call. */
+/** `lane`: which of the models side by side made the call. */
 export type ToolTurn = Readonly<{ role: "tool"; callId: string; name: string; output: string; lane: number }>;
 
 /** Changed in place while the stream comes in; `revision` counts the changes. */
@@ -77,7 +88,7 @@ type NeutralTool = Readonly<{ name: string; description: string; parameters: Rec
 
 export const defaultSettings: Settings = {
   model: "",
-  second: "",
+  others: "",
   dialect: "chat-completions",
   system: "",
   outputTokensMax: null,
@@ -89,6 +100,17 @@ export const defaultSettings: Settings = {
   tools: "",
   schema: "",
 };
+
+/** What was kept, by an older console, too. */
+export function restoredSettings(kept: Partial<Settings> & Readonly<{ second?: string }>): Settings {
+  const { second = "", others = second, ...known } = kept;
+  return { ...defaultSettings, ...known, others };
+}
+
+export const modelsOf = ({ model, others }: Settings): readonly string[] => [
+  model,
+  ...others.split("\n").filter((id) => id !== ""),
+];
 
 export const settings = signal<Settings>(defaultSettings);
 /** Counts changes of answers that are being written. */
@@ -124,13 +146,13 @@ export const newAnswer = (model: string, startedAt: number): Answer => ({
 export function readTools(text: string): readonly NeutralTool[] | string {
   if (text.trim() === "") return [];
   const value = parsed(text);
-  if (value instanceof Error) return `Not JSON: ${value.message}`;
-  if (!Array.isArray(value)) return "Expected a list of tools: [{ … }]";
+  if (value instanceof Error) return t("play.not_json", { why: value.message });
+  if (!Array.isArray(value)) return t("play.tools_list");
   const tools: NeutralTool[] = [];
   for (const [index, tool] of (value as readonly unknown[]).entries()) {
-    if (!isRecord(tool) || typeof tool["name"] !== "string") return `Tool ${index + 1} has no name`;
+    if (!isRecord(tool) || typeof tool["name"] !== "string") return t("play.tool_no_name", { number: index + 1 });
     const { name, description, parameters } = tool;
-    if (!isRecord(parameters)) return `Tool ${index + 1} has no parameters (a JSON schema)`;
+    if (!isRecord(parameters)) return t("play.tool_no_parameters", { number: index + 1 });
     tools.push({ name, description: typeof description === "string" ? description : "", parameters });
   }
   return tools;
@@ -140,8 +162,8 @@ export function readTools(text: string): readonly NeutralTool[] | string {
 export function readSchema(text: string): Record<string, unknown> | null | string {
   if (text.trim() === "") return null;
   const value = parsed(text);
-  if (value instanceof Error) return `Not JSON: ${value.message}`;
-  return isRecord(value) ? value : "A JSON schema is an object: { … }";
+  if (value instanceof Error) return t("play.not_json", { why: value.message });
+  return isRecord(value) ? value : t("play.schema_object");
 }
 
 export const stopSequences = (text: string): readonly string[] => text.split("\n").filter((line) => line !== "");

@@ -1,6 +1,7 @@
 // What the playground needs from a dialect: it turns a conversation into a body, and events into the answer.
 import { isRecord } from "../../../../core/is-record.ts";
 import { count } from "../../format.ts";
+import { t } from "../../texts.ts";
 import {
   type Answer,
   type Picture,
@@ -12,7 +13,6 @@ import {
 } from "./conversation.ts";
 
 export interface PlaygroundDialect {
-  readonly name: string;
   readonly endpoint: string;
   body(settings: Settings, turns: readonly Turn[]): Record<string, unknown>;
   /** Adds the events of one stream to the answer, and ignores unknown ones. */
@@ -70,17 +70,16 @@ export const dataUrl = ({ type, base64 }: Picture): string => `data:${type};base
 
 export function fail(answer: Answer, error: Json): void {
   answer.state = "failed";
-  answer.error = quotaSentence(error) ?? (text(error["message"]) || "The answer could not be completed.");
+  answer.error = quotaSentence(error) ?? (text(error["message"]) || t("play.failed"));
 }
 
 /** A sentence for a budget that exceeds the balance, with both numbers; null for any other error. */
 function quotaSentence({ spendable, requested, max_tokens: fitting }: Json): string | null {
   if (typeof spendable !== "number" || typeof requested !== "number") return null;
-  const fits =
-    typeof fitting === "number" ? `an output budget of at most ${count(fitting)}` : "a smaller output budget";
-  const help = spendable > 0 ? `Set ${fits} in the settings, buy credit` : "Buy credit";
-  return (
-    `The answer may cost up to ${count(requested)} balance tokens, which are reserved before it begins, and ` +
-    `${count(spendable)} are left. ${help}, or wait for the next day's allowance (00:00 UTC).`
-  );
+  return t("play.quota", {
+    requested: count(requested),
+    left: count(spendable),
+    help: spendable <= 0 ? "credit" : typeof fitting === "number" ? "budget" : "smaller",
+    budget: typeof fitting === "number" ? count(fitting) : "",
+  });
 }

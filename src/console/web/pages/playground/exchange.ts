@@ -2,7 +2,7 @@
 import { effect } from "@preact/signals";
 import { now } from "../../clock.ts";
 import { get } from "../../request.ts";
-import { type Answer, change, newAnswer, type Picture, revision, settings } from "./conversation.ts";
+import { type Answer, change, modelsOf, newAnswer, type Picture, revision, settings } from "./conversation.ts";
 import { answering, conversation, keep, keeping, keepWhileWritten, noteOwn, show, update, written } from "./kept.ts";
 import { owner } from "./owner.ts";
 import { receive } from "./stream.ts";
@@ -47,11 +47,8 @@ export function startNew(): void {
 
 export function send(text: string, pictures: readonly Picture[]): void {
   append({ role: "user", text, pictures }, conversation.value.leaf);
-  answer(conversation.value.leaf, askedModels());
+  answer(conversation.value.leaf, modelsOf(settings.value));
 }
-
-const askedModels = (): readonly string[] =>
-  settings.value.second === "" ? [settings.value.model] : [settings.value.model, settings.value.second];
 
 function append(turn: Step["turn"], parent: string | null): Step {
   const step = newStep(parent, turn);
@@ -67,17 +64,17 @@ export function giveResult({ lane, call }: OpenCall, output: string): void {
   const replies = path.findLast(({ turn }) => turn.role === "replies")?.turn as Replies | undefined;
   append({ role: "tool", callId: call.id, name: call.name, output, lane }, conversation.value.leaf);
   if (open.length > 1 || replies === undefined) return;
-  // Of two models, only those that made calls are asked again.
+  // Of several models, only those that made calls are asked again.
   const models = replies.lanes.map((each) => ((each?.calls.length ?? 0) > 0 ? (each?.model ?? null) : null));
   answer(conversation.value.leaf, models.length === 1 ? [settings.value.model] : models);
 }
 
-/** Gets a new version of the answer; of two models side by side, the other's answer stays. */
+/** Gets a new version of the answer; of models side by side, the others' answers stay. */
 export function askAgain(step: Step, lane: number): void {
   if (step.turn.role !== "replies" || answering.value) return;
   const { lanes } = step.turn;
   if (lanes.length === 1) return answer(step.parent, [settings.value.model]);
-  const chosen = [settings.value.model, settings.value.second];
+  const chosen = modelsOf(settings.value);
   const models = lanes.map((each, index) => (index === lane ? chosen[index] || (each?.model ?? "") : null));
   answer(step.parent, models, lanes);
 }
@@ -86,7 +83,7 @@ export function askAgain(step: Step, lane: number): void {
 export function askInstead(step: Step, text: string): void {
   if (step.turn.role !== "user" || answering.value) return;
   append({ ...step.turn, text }, step.parent);
-  answer(conversation.value.leaf, askedModels());
+  answer(conversation.value.leaf, modelsOf(settings.value));
 }
 
 /** Shows another version, up to its last message. */
@@ -95,9 +92,9 @@ export function choose(step: Step): void {
   void keep(owner.value, conversation.value, [], settings.value);
 }
 
-/** Continues with one of two models alone. */
+/** Continues with one of several models alone. */
 export function goOnWith({ model }: Answer, lane: number): void {
-  change({ model, second: "" });
+  change({ model, others: "" });
   show({ ...conversation.value, lane });
   void keep(owner.value, conversation.value, [], settings.value);
 }
@@ -124,7 +121,7 @@ function answer(parent: string | null, models: readonly (string | null)[], befor
   keepNow();
   const onChange = (): void => {
     revision.value++;
-    keeper.due();
+    keeper.due(lanes.reduce((sum, each) => sum + (each?.text.length ?? 0), 0));
   };
   const answers = lanes.map((each, lane) => {
     const model = models[lane];

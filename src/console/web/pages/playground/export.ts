@@ -1,13 +1,17 @@
-// Conversations as a JSON file: every version of every message, with its images and its cost.
+// Conversations as files: JSON with every version of every message, its files and its cost, and Markdown of what is shown.
 import { now } from "../../clock.ts";
-import { isImage, type Picture } from "./conversation.ts";
-import { type Entry, readConversation } from "./conversation-store.ts";
-import type { Step } from "./tree.ts";
+import { bytes, count, dollars, fullMoment } from "../../format.ts";
+import { t } from "../../texts.ts";
+import { type Answer, isImage, type Picture } from "./conversation.ts";
+import type { Entry, Read } from "./conversation-store.ts";
+import { readConversation } from "./places.ts";
+import { pathTo, type Step } from "./tree.ts";
 
+export const exportFormat = "tollgate-conversations";
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** One conversation at a time, so that at most one is in memory twice. */
-export async function exportOf(entries: readonly Entry[]): Promise<Blob> {
+export async function jsonOf(entries: readonly Entry[]): Promise<Blob> {
   const parts: Blob[] = [];
   for (const { owner, id } of entries) {
     const read = await readConversation(owner, id);
@@ -21,7 +25,7 @@ export async function exportOf(entries: readonly Entry[]): Promise<Blob> {
     );
     parts.push(new Blob([parts.length === 0 ? "" : ",\n", text]));
   }
-  const head = `{"format":"tollgate-conversations","version":1,"exported_at":"${iso(now())}","conversations":[\n`;
+  const head = `{"format":"${exportFormat}","version":1,"exported_at":"${iso(now())}","conversations":[\n`;
   return new Blob([head, ...parts, "\n]}\n"], { type: "application/json" });
 }
 
@@ -36,31 +40,59 @@ function messageOf({ id, parent, at, turn }: Step): object {
     return { ...base, role: "user", text: turn.text, ...along };
   }
   if (turn.role === "tool") {
-    return { ...base, role: "tool", name: turn.name, call_id: turn.callId, output: turn.output };
+    const { name, callId: call_id, output, lane } = turn;
+    return { ...base, role: "tool", name, call_id, output, lane };
   }
-  return {
-    ...base,
-    role: "assistant",
-    answers: turn.lanes.flatMap((answer) => {
-      if (answer === null) return [];
-      const { model, state, text, reasoning, calls, sources, usage, error, requestId, costUsd, firstTokenMs, totalMs } =
-        answer;
-      const times = { first_token_ms: firstTokenMs, total_ms: totalMs };
-      return [
-        {
-          model,
-          state,
-          text,
-          reasoning,
-          calls,
-          sources,
-          usage,
-          error,
-          request_id: requestId,
-          cost_usd: costUsd,
-          ...times,
-        },
-      ];
-    }),
-  };
+  const answers = turn.lanes.flatMap((answer) => {
+    if (answer === null) return [];
+    const { model, state, text, reasoning, calls, sources, usage, error } = answer;
+    const { requestId: request_id, costUsd: cost_usd, firstTokenMs: first_token_ms, totalMs: total_ms } = answer;
+    const told = { model, state, text, reasoning, calls, sources, usage, error };
+    return [{ ...told, request_id, cost_usd, first_token_ms, total_ms }];
+  });
+  return { ...base, role: "assistant", answers };
+}
+
+/** Answers are Markdown already, with their code, tables and formulas. */
+export function markdownOf({ entry, steps }: Read): string {
+  const conversation = { steps: new Map(steps.map((step) => [step.id, step])) };
+  const parts = pathTo(conversation, entry.leaf).flatMap(({ turn }): readonly string[] => {
+    if (turn.role === "user") {
+      const files = turn.pictures.map(({ name, file }) => `- \`${name.replaceAll("`", "'")}\` (${bytes(file.size)})`);
+      return [`## ${t("play.you")}`, turn.text, files.join("\n")];
+    }
+    if (turn.role === "tool") return [`**${t("play.result_of", { name: turn.name })}**`, fenced(turn.output)];
+    return turn.lanes.flatMap((answer) => (answer === null ? [] : answerParts(answer)));
+  });
+  const title = entry.title.replaceAll(/\s+/g, " ");
+  return `${[`# ${title}`, `_${fullMoment(entry.updatedAt)}_`, ...parts].filter((part) => part !== "").join("\n\n")}\n`;
+}
+
+function answerParts(answer: Answer): readonly string[] {
+  const { model, reasoning, text, calls, serverCalls, sources, usage, costUsd, error } = answer;
+  const thought = reasoning.replaceAll(/<(?=\/?(?:details|summary))/gi, "&lt;");
+  const called = [...serverCalls, ...calls].flatMap((call) => [`**${call.name}**`, fenced(call.arguments, "json")]);
+  const cited = sources.map(
+    ({ url, title }, index) => `${index + 1}. [${title.replaceAll(/[[\]\\]/g, "\\$&")}](<${url}>)`,
+  );
+  const cost = [
+    ...(usage === null ? [] : [t("play.in_out", { input: count(usage.input), output: count(usage.output) })]),
+    ...(costUsd === null ? [] : [dollars(costUsd)]),
+  ];
+  return [
+    `## ${model}`,
+    reasoning === "" ? "" : `<details>\n<summary>${t("play.reasoning")}</summary>\n\n${thought}\n\n</details>`,
+    ...called,
+    text,
+    error === null ? "" : `> ${error}`,
+    cited.length === 0 ? "" : `### ${t("play.sources")}\n\n${cited.join("\n")}`,
+    cost.length === 0 ? "" : `_${cost.join(" · ")}_`,
+  ];
+}
+
+/** A fence that is longer than any in the text. */
+function fenced(text: string, language = ""): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map(([ticks]) => ticks.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${language}\n${text}\n${fence}`;
 }

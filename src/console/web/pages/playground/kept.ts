@@ -2,9 +2,11 @@
 import { computed, effect, signal } from "@preact/signals";
 import { now } from "../../clock.ts";
 import { toast } from "../../parts/toasts.tsx";
+import { t } from "../../texts.ts";
 import { change, defaultSettings, type Settings, settings } from "./conversation.ts";
 import { owner } from "./owner.ts";
 import * as store from "./conversation-store.ts";
+import * as places from "./places.ts";
 import { type Conversation, isEmpty, newConversation, newId, type Step } from "./tree.ts";
 
 /** The newest conversations are kept, up to this number and approximate size; the browser may have less room. */
@@ -13,6 +15,9 @@ const keptBytesMax = 256 * 1024 * 1024;
 const presetsMax = 100;
 /** How often a growing answer is kept. */
 const keepEveryMs = 2_000;
+const keptPerMs = 100;
+/** How often the server is asked what other browsers wrote. */
+const lookEveryMs = 20_000;
 
 export const conversation = signal<Conversation>(newConversation());
 /** Newest first; null until they are read. */
@@ -47,6 +52,14 @@ channel?.addEventListener("message", ({ data }: MessageEvent<Change>) => {
   else if (known.has(shown)) void takeFromOtherTab(shown);
 });
 
+/** Writes, and reads of the list, happen in order. */
+let last: Promise<unknown> = Promise.resolve();
+function inOrder<Value>(act: () => Promise<Value>): Promise<Value> {
+  const next = last.then(act, act);
+  last = next.catch(() => {});
+  return next;
+}
+
 /** The account whose list is shown. The effect also runs for other changes of the session. */
 let shownTo: string | null = null;
 effect(() => {
@@ -56,6 +69,7 @@ effect(() => {
   known.clear();
   own.clear();
   unkept.clear();
+  places.forgetPlaces();
   conversation.value = newConversation();
   entries.value = null;
   presets.value = [];
@@ -64,14 +78,32 @@ effect(() => {
   if (next !== null) void refresh(true);
 });
 
+/** Other browsers may have written, and the server may be back. */
+async function look(): Promise<void> {
+  const of = owner.value;
+  if (of === null || document.visibilityState === "hidden" || places.server.value.state === "never") return;
+  await refresh();
+  if (await inOrder(() => places.sendAllWaiting(of))) await refresh();
+}
+setInterval(() => places.server.value.state === "on" && void look(), lookEveryMs);
+for (const event of ["focus", "online"]) addEventListener(event, () => void look());
+
 /** Reads the list again. The first time, takes over the model of the newest conversation. */
 async function refresh(first = false): Promise<void> {
   const of = owner.value;
   if (of === null) return;
   try {
-    const [read, presetsRead] = await Promise.all([store.readEntries(of), store.readPresets(of)]);
+    const seen = places.server.value.version;
+    const [read, presetsRead] = await Promise.all([
+      inOrder(() => places.readEntries(of)), // never a list from before a write that has ended
+      store.readPresets(of).catch(() => []),
+    ]);
     if (of !== owner.value) return;
+    const shown = conversation.value.id;
+    const [was, is] = [entries.value, read].map((all) => all?.some(({ id }) => id === shown));
     entries.value = read;
+    if (was === true && is === false && !answering.value) show(newConversation());
+    else if (seen !== places.server.value.version && known.has(shown)) void takeFromOtherTab(shown);
     presets.value = presetsRead.toSorted((a, b) => a.name.localeCompare(b.name));
     const newest = read[0]?.settings;
     if (first && newest !== undefined && isEmpty(conversation.value)) {
@@ -88,7 +120,7 @@ function cannotKeep(error: unknown): void {
   keeping.value = isFull ? "full" : "nowhere";
   entries.value ??= [];
   if (isFull && before !== "full") {
-    toast("This browser has no room left to keep the conversation. Delete old ones.", "failed");
+    toast(t("play.browser_full"), "failed");
   }
 }
 
@@ -107,7 +139,8 @@ export function update(id: string, act: (before: Conversation) => Conversation):
 export async function openConversation(id: string): Promise<boolean> {
   const of = owner.value;
   if (of === null) return false;
-  const read = await store.readConversation(of, id).catch(() => null);
+  // After the first list, which says where they are.
+  const read = await inOrder(() => places.readConversation(of, id)).catch(() => null);
   if (read === null || of !== owner.value) return false;
   known.add(id);
   settings.value = read.entry.settings;
@@ -126,7 +159,7 @@ const conversationOf = ({ entry, steps }: store.Read): Conversation => ({
 
 async function takeFromOtherTab(id: string): Promise<void> {
   const of = owner.value;
-  const read = of === null ? null : await store.readConversation(of, id).catch(() => null);
+  const read = of === null ? null : await places.readConversation(of, id).catch(() => null);
   if (read === null || of !== owner.value) return;
   const theirs = conversationOf(read);
   update(id, (ours) => {
@@ -155,14 +188,6 @@ function isBelow({ steps, leaf }: Conversation, id: string): boolean {
 
 // ---------------------------------------------------------------- keeping
 
-/** Writes happen in order. */
-let last: Promise<unknown> = Promise.resolve();
-function inOrder<Value>(act: () => Promise<Value>): Promise<Value> {
-  const next = last.then(act, act);
-  last = next.catch(() => {});
-  return next;
-}
-
 /** Keeps the conversation with these steps. False if it was deleted meanwhile. */
 export function keep(
   of: string | null,
@@ -175,6 +200,7 @@ export function keep(
     owner: of,
     id: kept.id,
     title: kept.title,
+    pinned: false,
     createdAt: kept.createdAt,
     updatedAt: now(),
     leaf: kept.leaf,
@@ -188,15 +214,15 @@ export function keep(
     for (const step of steps) before.set(step.id, step);
     unkept.set(kept.id, before);
     try {
-      const there = await store.write(entry, [...before.values()], known.has(kept.id));
+      const there = await places.write(entry, [...before.values()], known.has(kept.id));
       unkept.delete(kept.id);
       if (of !== owner.value || !there) return there;
       known.add(kept.id);
       if (keeping.value === "full") keeping.value = "browser";
       tellTabs({ owner: of, conversation: kept.id, deleted: false });
       if (entries.value === null) return true;
-      const title = entries.value.find(({ id }) => id === kept.id)?.title ?? kept.title;
-      entries.value = [{ ...entry, title }, ...entries.value.filter(({ id }) => id !== kept.id)];
+      const { title, pinned } = entries.value.find(({ id }) => id === kept.id) ?? entry;
+      entries.value = [{ ...entry, title, pinned }, ...entries.value.filter(({ id }) => id !== kept.id)];
       await dropOldest(of);
     } catch (error) {
       if (of === owner.value) cannotKeep(error);
@@ -205,16 +231,16 @@ export function keep(
   });
 }
 
-/** Keeps a growing answer, at most every two seconds, and when the page may go away. */
-export function keepWhileWritten(act: () => void): { due(): void; end(): void } {
+/** Keeps a growing answer, every two seconds or, since all of it is written each time, less often; and when the page may go. */
+export function keepWhileWritten(act: () => void): { due(length: number): void; end(): void } {
   let lastMs = -Infinity; // keeps the first words at once
   const onHidden = (): void => {
     if (document.visibilityState === "hidden") act();
   };
   document.addEventListener("visibilitychange", onHidden);
   return {
-    due() {
-      if (now() - lastMs < keepEveryMs) return;
+    due(length) {
+      if (now() - lastMs < Math.max(keepEveryMs, length / keptPerMs)) return;
       lastMs = now();
       act();
     },
@@ -223,6 +249,7 @@ export function keepWhileWritten(act: () => void): { due(): void; end(): void } 
 }
 
 async function dropOldest(of: string): Promise<void> {
+  if (places.server.value.state === "on") return; // the server says when it is full
   let bytes = 0;
   const past = (entries.value ?? []).filter((entry, index) => {
     bytes += entry.bytes;
@@ -233,34 +260,63 @@ async function dropOldest(of: string): Promise<void> {
     of,
     past.map(({ id }) => id),
   );
+  void refresh();
+}
+
+/** What follows reject if they fail, for who asked. */
+export async function labelConversation(
+  entry: store.Entry,
+  given: Partial<Pick<store.Entry, "title" | "pinned">>,
+): Promise<void> {
+  await inOrder(() => places.label(entry, given));
+  update(entry.id, (before) => ({ ...before, title: given.title ?? before.title }));
+  tellTabs({ owner: entry.owner, conversation: entry.id, deleted: false });
   await refresh();
 }
 
-/** Rejects if it fails, for the dialog that asked. */
-export async function renameConversation(id: string, title: string): Promise<void> {
-  const of = owner.value;
-  if (of === null) return;
-  await inOrder(() => store.rename(of, id, title));
-  update(id, (before) => ({ ...before, title }));
-  tellTabs({ owner: of, conversation: id, deleted: false });
-  await refresh();
-}
-
-export async function deleteConversation(id: string): Promise<void> {
-  const of = owner.value;
-  if (of === null) return;
-  await inOrder(() => store.remove(of, [id]));
+/** Gives what puts it back. */
+export async function deleteConversation({ owner: of, id }: store.Entry): Promise<() => Promise<void>> {
+  await refresh(); // what comes back is as others left it
+  const read = await places.readConversation(of, id);
+  const wasShown = id === conversation.value.id;
+  await inOrder(() => places.remove(of, [id]));
   forget(of, id);
+  await refresh();
+  return async () => {
+    if (read === null || of !== owner.value) return;
+    await addConversation(read);
+    if (wasShown) await openConversation(id);
+  };
+}
+
+/** One that was deleted, or comes from a file. */
+export async function addConversation({ entry, steps }: store.Read): Promise<void> {
+  await inOrder(() => places.write(entry, steps, false));
+  known.add(entry.id);
+  tellTabs({ owner: entry.owner, conversation: entry.id, deleted: false });
   await refresh();
 }
 
 export async function deleteAllConversations(): Promise<void> {
   const of = owner.value;
   if (of === null) return;
-  await inOrder(() => store.removeAll(of));
-  for (const { id } of entries.value ?? []) known.add(id);
+  const ids = (entries.value ?? []).map(({ id }) => id);
+  await inOrder(() => places.remove(of, ids));
+  for (const id of ids) known.add(id);
   forget(of, null);
   await refresh();
+}
+
+/** Moves all conversations to the server, or back to this browser. */
+export async function keepOnServer(on: boolean, onMoved: (left: number) => void): Promise<void> {
+  const of = owner.value;
+  if (of === null) return;
+  try {
+    await inOrder(() => places.keepOnServer(of, on, onMoved));
+  } finally {
+    tellTabs({ owner: of, conversation: null, deleted: false });
+    await refresh();
+  }
 }
 
 function forget(of: string, id: string | null): void {
@@ -270,7 +326,7 @@ function forget(of: string, id: string | null): void {
 }
 
 export const searchConversations = (words: string, cancelSignal: AbortSignal): Promise<ReadonlySet<string>> =>
-  owner.value === null ? Promise.resolve(new Set()) : store.search(owner.value, words, cancelSignal);
+  owner.value === null ? Promise.resolve(new Set()) : places.search(owner.value, words, cancelSignal);
 
 // ---------------------------------------------------------------- presets
 
@@ -280,7 +336,7 @@ export async function savePreset(name: string): Promise<void> {
   if (of === null) return;
   const before = presets.value.find((preset) => preset.name === name);
   if (before === undefined && presets.value.length >= presetsMax)
-    throw new Error(`There are ${presetsMax} presets already.`);
+    throw new Error(t("play.presets_full", { count: presetsMax }));
   await store.writePreset({ owner: of, id: before?.id ?? newId(), name, settings: settings.value });
   tellTabs({ owner: of, conversation: null, deleted: false });
   await refresh();

@@ -6,6 +6,7 @@ import {
   isImage,
   type Picture,
   type Settings,
+  textOfBase64,
   textType,
   type Turn,
 } from "./conversation.ts";
@@ -30,7 +31,7 @@ const thinkingBudgets: Readonly<Record<Exclude<Effort, "" | "off">, number>> = {
   high: 24_576,
 };
 
-export const messages: PlaygroundDialect = { name: "Messages", endpoint: "/v1/messages", body, reader };
+export const messages: PlaygroundDialect = { endpoint: "/v1/messages", body, reader };
 
 function body(settings: Settings, turns: readonly Turn[]): Record<string, unknown> {
   const { tools, schema, stop } = editedOf(settings);
@@ -94,9 +95,6 @@ function blockOf(picture: Picture): object {
   const text = { type: "text", media_type: type, data: textOfBase64(base64) };
   return { type: "document", source: type === textType ? text : source, title: name };
 }
-
-const textOfBase64 = (base64: string): string =>
-  new TextDecoder().decode(Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)));
 
 const textBlock = (words: string): readonly object[] => (words === "" ? [] : [{ type: "text", text: words }]);
 

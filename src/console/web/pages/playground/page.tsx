@@ -1,5 +1,6 @@
-// The playground: a conversation with any model, or with two side by side, through the same endpoints and at the same
+// The playground: a conversation with any model, or with up to four side by side, through the same endpoints and at the same
 // prices as every client.
+import { signal } from "@preact/signals";
 import type { ComponentProps, VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ConsoleModels } from "../../../api/overview.ts";
@@ -14,7 +15,8 @@ import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
 import { sells, session } from "../../session.ts";
 import { Composer } from "./composer.tsx";
-import { type Answer, change, readSchema, readTools, revision, settings, type Turn } from "./conversation.ts";
+import { type TextKey, t } from "../../texts.ts";
+import { type Answer, change, modelsOf, readSchema, readTools, revision, settings, type Turn } from "./conversation.ts";
 import { ConversationList, conversationPath } from "./conversation-list.tsx";
 import { send, startNew, stop } from "./exchange.ts";
 import { answering, conversation, entries, openConversation, written } from "./kept.ts";
@@ -25,14 +27,12 @@ import { isEmpty, openCalls, pathOf, type Step, turnsOf, versionsByParent } from
 import { StepView } from "./turn-view.tsx";
 import { IconButton } from "../../parts/button.tsx";
 
-const suggestions = [
-  "Explain how a token bucket limits a rate, with a short code example",
-  "Write a haiku about gates and tolls",
-  "Compare SQLite and PostgreSQL for a small service in a table",
-  "What is the difference between concurrency and parallelism?",
-];
+const suggestions = ["play.suggest_code", "play.suggest_haiku", "play.suggest_table", "play.suggest_short"] as const;
 /** The conversation follows the answer while the reader is within this distance of its end. */
 const followPixels = 80;
+
+/** More columns than this are too narrow to read. */
+const modelsMax = 4;
 
 type Sheet = "settings" | "code" | "conversations";
 
@@ -42,23 +42,21 @@ export function PlaygroundPage(): VNode {
   const close = (): void => setSheet(null);
   const shown = conversation.value;
   const { title } = shown;
-  const { model, second } = settings.value;
+  const { model, others } = settings.value;
   useFirstModel(models.value);
   useAddress();
   useKeyboardRoom();
   useEffect(() => {
-    document.title = title === "" ? "Playground · Tollgate" : `${title} · Playground · Tollgate`;
+    document.title = [title, t("menu.playground"), "Tollgate"].filter((part) => part !== "").join(" · ");
   }, [title]);
 
-  const readsNoImages = (id: string): boolean =>
-    models.value?.models.find((each) => each.id === id)?.reads_images === false;
   const outputTokens = models.value?.models.find(({ id }) => id === model)?.output_tokens;
   return (
-    <div class={second === "" ? "playground" : "playground comparing"}>
-      <aside class="play-list" aria-label="Kept conversations">
+    <div class={`playground ${others === "" ? "" : "comparing"} ${isListShown.value ? "" : "without-list"}`}>
+      <aside class="play-list" aria-label={t("play.kept_conversations")}>
         <ConversationList />
       </aside>
-      <section class="play-main" aria-label="Conversation">
+      <section class="play-main" aria-label={t("play.conversation")}>
         <Head models={models.value} onSheet={setSheet} />
         <Conversation ready={model !== ""}>
           {models.error === null ? null : <Failure message={models.error} onRetry={models.reload} />}
@@ -66,26 +64,26 @@ export function PlaygroundPage(): VNode {
         <Composer
           streaming={answering.value}
           obstacle={obstacleOf(pathOf(shown))}
-          blind={[model, ...(second === "" ? [] : [second])].filter(readsNoImages)}
+          models={models.value}
           onSend={send}
           onStop={stop}
         />
       </section>
-      <aside class="play-side" aria-label="Settings">
+      <aside class="play-side" aria-label={t("play.settings")}>
         <SettingsPanel outputTokens={outputTokens} />
       </aside>
       {sheet === "conversations" && (
-        <Dialog title="Conversations" kind="sheet drawer" onClose={close}>
+        <Dialog title={t("play.conversations")} kind="sheet drawer" onClose={close}>
           <ConversationList onLeave={close} />
         </Dialog>
       )}
       {sheet === "settings" && (
-        <Dialog title="Settings" kind="sheet" onClose={close}>
+        <Dialog title={t("play.settings")} kind="sheet" onClose={close}>
           <SettingsPanel outputTokens={outputTokens} />
         </Dialog>
       )}
       {sheet === "code" && (
-        <Dialog title="The request as code" kind="sheet" onClose={close}>
+        <Dialog title={t("play.as_code")} kind="sheet" onClose={close}>
           <RequestCode />
         </Dialog>
       )}
@@ -94,35 +92,55 @@ export function PlaygroundPage(): VNode {
 }
 
 function Head({ models, onSheet }: { models: ConsoleModels | null; onSheet: (sheet: Sheet) => void }): VNode {
-  const { model, second } = settings.value;
-  const comparing = second !== "";
+  const [model = "", ...others] = modelsOf(settings.value);
+  const choose = (next: readonly string[]): void => change({ others: next.join("\n") });
   return (
     <header class="play-head">
       <HeadButton
         icon="history"
-        label="Conversations"
+        label={t("play.conversations")}
+        aria-expanded={isListShown.value}
+        shown="only-with-list"
+        onClick={() => showList(!isListShown.value)}
+      />
+      <HeadButton
+        icon="history"
+        label={t("play.conversations")}
         shown="only-without-list"
         onClick={() => onSheet("conversations")}
       />
-      <h1 tabIndex={-1}>Playground</h1>
+      <h1 tabIndex={-1}>{t("menu.playground")}</h1>
       <div class="play-models">
-        <ModelChoice label="Model" models={models} chosen={model} onChoose={(id) => change({ model: id })} />
-        {comparing && (
-          <ModelChoice label="Second model" models={models} chosen={second} onChoose={(id) => change({ second: id })} />
-        )}
+        <ModelChoice label={t("play.model")} models={models} chosen={model} onChoose={(id) => change({ model: id })} />
+        {others.map((other, index) => (
+          <span key={index} class="play-other">
+            <ModelChoice
+              label={t("play.model_number", { number: index + 2 })}
+              models={models}
+              chosen={other}
+              onChoose={(id) => choose(others.with(index, id))}
+            />
+            <IconButton
+              icon="close"
+              size={14}
+              label={t("play.remove", { name: other })}
+              onClick={() => choose(others.toSpliced(index, 1))}
+            />
+          </span>
+        ))}
       </div>
       <HeadButton
         icon="columns"
-        label="Two models side by side"
-        aria-pressed={comparing}
-        disabled={model === ""}
-        onClick={() => change({ second: comparing ? "" : otherThan(model, models) })}
+        label={t(others.length === 0 ? "play.compare" : "play.compare_more")}
+        aria-pressed={others.length > 0}
+        disabled={model === "" || others.length + 1 >= modelsMax}
+        onClick={() => choose([...others, otherThan([model, ...others], models)])}
       />
-      <HeadButton icon="settings" label="Settings" shown="only-narrow" onClick={() => onSheet("settings")} />
-      <HeadButton icon="code" label="Show the request as code" onClick={() => onSheet("code")} />
+      <HeadButton icon="settings" label={t("play.settings")} shown="only-narrow" onClick={() => onSheet("settings")} />
+      <HeadButton icon="code" label={t("play.show_code")} onClick={() => onSheet("code")} />
       <HeadButton
         icon="plus"
-        label="New conversation"
+        label={t("play.new")}
         disabled={isEmpty(conversation.value)}
         onClick={() => {
           startNew();
@@ -137,7 +155,7 @@ function Head({ models, onSheet }: { models: ConsoleModels | null; onSheet: (she
 type HeadButtonProps = ComponentProps<typeof IconButton> &
   Readonly<{
     /** Where it is shown; absent: everywhere. */
-    shown?: "only-without-list" | "only-narrow";
+    shown?: "only-with-list" | "only-without-list" | "only-narrow";
   }>;
 
 const HeadButton = ({ shown, ...button }: HeadButtonProps): VNode => (
@@ -158,8 +176,16 @@ function usable({ models }: ConsoleModels): ConsoleModels["models"] {
   return [...able.filter(({ served }) => served), ...able.filter(({ served }) => !served)];
 }
 
-const otherThan = (model: string, models: ConsoleModels | null): string =>
-  (models === null ? undefined : usable(models).find(({ id }) => id !== model))?.id ?? model;
+const otherThan = (chosen: readonly string[], models: ConsoleModels | null): string =>
+  (models === null ? undefined : usable(models).find(({ id }) => !chosen.includes(id)))?.id ?? chosen[0]!;
+
+/** Whether a wide window shows the list of conversations; this browser remembers it. */
+const listKey = "tollgate-playground-list";
+const isListShown = signal(localStorage.getItem(listKey) !== "hidden");
+function showList(shown: boolean): void {
+  isListShown.value = shown;
+  localStorage.setItem(listKey, shown ? "shown" : "hidden");
+}
 
 /** The address names the conversation, for reloads and bookmarks. `?model=` chooses one, `?new` starts anew. */
 function useAddress(): void {
@@ -170,14 +196,14 @@ function useAddress(): void {
   const has = (wantedId: string): boolean => entries.value?.some((entry) => entry.id === wantedId) === true;
   const isKept = has(id);
   useEffect(() => {
-    if (model !== null) change({ model, second: "" });
+    if (model !== null) change({ model, others: "" });
     if (model !== null || query.has("new")) {
       startNew();
       navigate("/playground", { replace: true });
     } else if (wanted !== null && wanted !== conversation.value.id) {
       void openConversation(wanted).then((found) => {
         if (found || place.value.query.get("c") !== wanted) return;
-        toast("This conversation is not kept in this browser.", "failed");
+        toast(t("play.not_here"), "failed");
         startNew();
         navigate("/playground", { replace: true });
       });
@@ -211,10 +237,10 @@ function useKeyboardRoom(): void {
 const keyboardMinPixels = 120;
 
 function obstacleOf(path: readonly Step[]): string | null {
-  if (settings.value.model === "") return "Loading models…";
-  if (typeof readTools(settings.value.tools) === "string") return "The tools are not valid JSON";
-  if (typeof readSchema(settings.value.schema) === "string") return "The schema is not valid JSON";
-  return openCalls(path).length > 0 ? "Give the tool's result first" : null;
+  if (settings.value.model === "") return t("play.loading_models");
+  if (typeof readTools(settings.value.tools) === "string") return t("play.tools_no_json");
+  if (typeof readSchema(settings.value.schema) === "string") return t("play.schema_no_json");
+  return openCalls(path).length > 0 ? t("play.result_first") : null;
 }
 
 type ModelChoiceProps = Readonly<{
@@ -233,29 +259,30 @@ const ModelChoice = ({ label, models, chosen, onChoose }: ModelChoiceProps): VNo
   >
     {models?.models.map(({ id, served }) => (
       <option key={id} value={id}>
-        {served ? id : `${id} (no node)`}
+        {served ? id : t("play.no_node", { model: id })}
       </option>
     ))}
     {models?.models.every(({ id }) => id !== chosen) === true && chosen !== "" && (
-      <option value={chosen}>{chosen} (not here)</option>
+      <option value={chosen}>{t("play.not_served", { model: chosen })}</option>
     )}
   </select>
 );
 
 /** Announced by screen readers; a failed answer has an alert of its own. */
-const announcements: Readonly<Record<Answer["state"], string>> = {
-  streaming: "The model is answering",
-  done: "The answer is complete",
-  stopped: "The answer was stopped",
-  failed: "",
+const announced: Readonly<Record<Answer["state"], TextKey | null>> = {
+  streaming: "play.is_answering",
+  done: "play.is_complete",
+  stopped: "play.is_stopped",
+  failed: null,
 };
 
-/** Of two answers, the unfinished one counts. */
+/** Of several answers, an unfinished one counts. */
 function stateOf(step: Step | undefined): string {
   if (step?.turn.role !== "replies") return "";
   const states = step.turn.lanes.flatMap((answer) => (answer === null ? [] : [answer.state]));
   const state = states.find((each) => each === "streaming") ?? states.find((each) => each === "failed") ?? states[0];
-  return state === undefined ? "" : announcements[state];
+  const key = state === undefined ? null : announced[state];
+  return key === null ? "" : t(key);
 }
 
 /** Keeps the end of a scrolled list in sight while it grows, until the reader scrolls up. */
@@ -299,7 +326,15 @@ function Conversation({ ready, children }: ConversationProps): VNode {
     follows.current = true; // the user asked for a new turn, and wants to see it
   }, [all.length, shown.id]);
   return (
-    <div ref={scroller} class="turns" tabIndex={0} role="log" aria-label="Messages" aria-live="off" onScroll={onScroll}>
+    <div
+      ref={scroller}
+      class="turns"
+      tabIndex={0}
+      role="log"
+      aria-label={t("play.messages")}
+      aria-live="off"
+      onScroll={onScroll}
+    >
       <div class="turns-column">
         {children}
         {all.length === 0 && <Suggestions ready={ready} />}
@@ -324,15 +359,12 @@ function Conversation({ ready, children }: ConversationProps): VNode {
 const Suggestions = ({ ready }: { ready: boolean }): VNode => (
   <div class="empty">
     <Icon name="playground" size={28} />
-    <p class="empty-title">Try a model</p>
-    <p class="quiet">
-      Its requests are like any others: they use the same endpoints{sells.value && " and your balance"}, and appear in
-      your usage.
-    </p>
+    <p class="empty-title">{t("play.try_model")}</p>
+    <p class="quiet">{t(sells.value ? "play.like_others_sells" : "play.like_others")}</p>
     <div class="suggestions">
-      {suggestions.map((text) => (
-        <button key={text} type="button" disabled={!ready} onClick={() => send(text, [])}>
-          {text}
+      {suggestions.map((key) => (
+        <button key={key} type="button" disabled={!ready} onClick={() => send(t(key), [])}>
+          {t(key)}
         </button>
       ))}
     </div>
@@ -347,17 +379,16 @@ function RequestCode(): VNode {
     path.slice(0, path.findLastIndex(({ turn }) => turn.role !== "replies") + 1),
     conversation.value.lane,
   );
-  const shown: readonly Turn[] = asked.length > 0 ? asked : [{ role: "user", text: "Say hello", pictures: [] }];
+  const shown: readonly Turn[] = asked.length > 0 ? asked : [{ role: "user", text: t("play.say_hello"), pictures: [] }];
   const baseUrl = session.value?.base_url ?? location.origin;
   return (
     <div class="stack">
       <p class="quiet">
-        {asked.length > 0 ? "The last request" : "A first request"} with these settings, in the dialect{" "}
-        <code>{dialect.endpoint}</code>.
+        {t(asked.length > 0 ? "play.last_request" : "play.first_request")} <code>{dialect.endpoint}</code>
       </p>
       <SnippetTabs
         key={settings.value.dialect}
-        label="Clients"
+        label={t("play.clients")}
         snippets={snippetsOf(settings.value.dialect, dialect, dialect.body(settings.value, shown), baseUrl)}
       />
     </div>

@@ -2,7 +2,9 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { bytes as bytesText } from "../../format.ts";
-import { isImage, pdfType, type Picture, textType } from "./conversation.ts";
+import { Icon } from "../../parts/icons.tsx";
+import { t } from "../../texts.ts";
+import { isAudio, isImage, pdfType, type Picture, bytesOfBase64, textOfBase64, textType } from "./conversation.ts";
 import { IconButton } from "../../parts/button.tsx";
 
 const types: readonly string[] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
@@ -11,7 +13,6 @@ const fileMaxBytes = 8 * 1024 * 1024;
 const filesMaxBytes = 22 * 1024 * 1024;
 /** PDF readers look for the mark in the first KiB. */
 const pdfStartWithinBytes = 1_024;
-export const fileLimits = "up to 8 MiB each and 22 MiB together";
 const thumbPixels = 168;
 
 /** Reads the files that can be sent along with those `before`; the sentences say why others cannot. */
@@ -24,11 +25,11 @@ export async function readPictures(
   for (const file of files) {
     const together = [...before, ...pictures].reduce((sum, each) => sum + each.file.size, file.size);
     const sent = file.size > fileMaxBytes ? null : await sendable(file);
-    if (file.size > fileMaxBytes) refused.push(`${file.name} is larger than 8 MiB.`);
-    else if (together > filesMaxBytes)
-      refused.push(`${file.name} and the other files are larger than 22 MiB together.`);
-    else if (file.size === 0) refused.push(`${file.name} is empty.`);
-    else if (sent === null) refused.push(`${file.name} is neither a PNG, JPEG, WebP or GIF nor a PDF or UTF-8 text.`);
+    const { name } = file;
+    if (file.size > fileMaxBytes) refused.push(t("play.file_too_large", { name }));
+    else if (together > filesMaxBytes) refused.push(t("play.files_too_large", { name }));
+    else if (file.size === 0) refused.push(t("play.file_empty", { name }));
+    else if (sent === null) refused.push(t("play.file_unknown", { name }));
     else pictures.push(await readPicture(sent, file.name));
   }
   return { pictures, refused };
@@ -36,7 +37,7 @@ export async function readPictures(
 
 /** The file with its type by content, since systems do not know all text types. Text becomes UTF-8. */
 async function sendable(file: File): Promise<Blob | null> {
-  if (types.includes(file.type)) return file;
+  if (types.includes(file.type) || file.type.startsWith("audio/")) return file;
   const head = await file.slice(0, pdfStartWithinBytes).text();
   if (head.includes("%PDF-")) return file.slice(0, file.size, pdfType);
   const text = textOf(new Uint8Array(await file.arrayBuffer()));
@@ -62,6 +63,10 @@ export const readPicture = async (file: Blob, name: string): Promise<Picture> =>
   file,
 });
 
+export const pictureOf = (name: string, type: string, base64: string): Picture => {
+  return { name, type, base64, file: new Blob([bytesOfBase64(base64)], { type }) };
+};
+
 function base64Of(file: Blob): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
@@ -80,19 +85,35 @@ export const Thumbs = ({ pictures, onRemove }: ThumbsProps): VNode | null =>
         <div key={`${picture.name} ${index}`} class="thumb">
           {isImage(picture) ? <Thumb picture={picture} /> : <FileChip file={picture} />}
           {onRemove !== undefined && (
-            <IconButton icon="close" size={13} label={`Remove ${picture.name}`} onClick={() => onRemove(picture)} />
+            <IconButton
+              icon="close"
+              size={13}
+              label={t("play.remove", { name: picture.name })}
+              onClick={() => onRemove(picture)}
+            />
           )}
         </div>
       ))}
     </div>
   );
 
-const FileChip = ({ file: { name, file } }: { file: Picture }): VNode => (
+/** Its beginning, where it is text. */
+const FileChip = ({ file: picture }: { file: Picture }): VNode => (
   <span class="file-chip">
-    <bdi class="break">{name}</bdi>
-    <span class="quiet small-text">{bytesText(file.size)}</span>
+    <Icon name={isAudio(picture) ? "activity" : "log"} size={20} />
+    <span>
+      <bdi class="break">{picture.name}</bdi>
+      <span class="quiet small-text">{bytesText(picture.file.size)}</span>
+      {picture.type === textType && (
+        <span class="quiet small-text file-text" dir="auto">
+          {textOfBase64(picture.base64.slice(0, previewBase64Length)).slice(0, previewLength)}
+        </span>
+      )}
+    </span>
   </span>
 );
+const previewLength = 80;
+const previewBase64Length = 440;
 
 function Thumb({ picture }: { picture: Picture }): VNode {
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -6,6 +6,7 @@ import { type IconName } from "../../parts/icons.tsx";
 import { NameDialog } from "../../parts/name-dialog.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { messageOf } from "../../request.ts";
+import { t } from "../../texts.ts";
 import { change, defaultSettings, type Settings, settings } from "./conversation.ts";
 import type { Preset } from "./conversation-store.ts";
 import { applyPreset, deletePreset, keeping, presets, savePreset } from "./kept.ts";
@@ -22,7 +23,7 @@ export function Presets(): VNode | null {
   const chosen = presets.value.find((preset) => areSame(preset.settings, settings.value));
   return (
     <>
-      <Field label="Preset">
+      <Field label={t("play.preset")}>
         {(control) => (
           <div class="preset">
             <select
@@ -35,7 +36,9 @@ export function Presets(): VNode | null {
               }}
             >
               <option value="">
-                {areSame(settings.value, { ...defaultSettings, model: settings.value.model }) ? "None" : "Own settings"}
+                {areSame(settings.value, { ...defaultSettings, model: settings.value.model })
+                  ? t("play.preset_none")
+                  : t("play.preset_own")}
               </option>
               {presets.value.map(({ id, name }) => (
                 <option key={id} value={id}>
@@ -44,19 +47,23 @@ export function Presets(): VNode | null {
               ))}
             </select>
             {chosen === undefined ? (
-              <ToolButton icon="save" label="Save as a preset" onClick={() => setSaving(true)} />
+              <ToolButton icon="save" label={t("play.preset_save")} onClick={() => setSaving(true)} />
             ) : (
-              <ToolButton icon="trash" label={`Delete the preset ${chosen.name}`} onClick={() => void remove(chosen)} />
+              <ToolButton
+                icon="trash"
+                label={t("play.preset_delete", { name: chosen.name })}
+                onClick={() => void remove(chosen)}
+              />
             )}
           </div>
         )}
       </Field>
       {saving && (
         <NameDialog
-          title="Save as a preset"
-          hint="Keeps the model and all settings below, in this browser"
+          title={t("play.preset_save")}
+          hint={t("play.preset_hint")}
           maxLength={nameMaxLength}
-          caption="Save"
+          caption={t("play.save")}
           onName={savePreset}
           onClose={() => setSaving(false)}
         />
@@ -67,7 +74,7 @@ export function Presets(): VNode | null {
 
 const remove = ({ id, name }: Preset): Promise<void> =>
   deletePreset(id).then(
-    () => toast(`The preset ${name} is deleted.`),
+    () => toast(t("play.preset_deleted", { name })),
     (error: unknown) => toast(messageOf(error), "failed"),
   );
 

@@ -17,7 +17,6 @@ import {
 } from "./dialect.ts";
 
 export const responses: PlaygroundDialect = {
-  name: "Responses",
   endpoint: "/v1/responses",
   body,
   reader: (answer) => (event) => read(event, answer),

@@ -1,6 +1,7 @@
 // The request's parameters, its tools and the format of its answer.
 import type { VNode } from "preact";
 import { Field, LongField, NumberField } from "../../parts/field.tsx";
+import { t } from "../../texts.ts";
 import { change, type DialectName, type Effort, readSchema, readTools, settings } from "./conversation.ts";
 import { Presets } from "./presets.tsx";
 import { dialects } from "./stream.ts";
@@ -28,6 +29,8 @@ const exampleSchema = `{
   "additionalProperties": false
 }`;
 
+const efforts = ["off", "low", "medium", "high"] as const;
+
 /** An empty field leaves the parameter to the server. */
 const given = (value: number): number | null => (Number.isNaN(value) ? null : value);
 
@@ -39,44 +42,44 @@ export function SettingsPanel({ outputTokens }: { outputTokens: number | null | 
   return (
     <div class="stack">
       <Presets />
-      <Field label="Dialect" hint={dialects[dialect].endpoint}>
+      <Field label={t("play.dialect")} hint={dialects[dialect].endpoint}>
         {(control) => (
           <Select
             {...control}
             value={dialect}
             onValue={(value) => change({ dialect: value as DialectName })}
-            options={Object.entries(dialects).map(([name, known]) => [name, known.name] as const)}
+            options={(Object.keys(dialects) as DialectName[]).map((name) => [name, t(`play.dialect_${name}`)] as const)}
           />
         )}
       </Field>
       <LongField
-        label="System prompt"
+        label={t("play.system")}
         rows={3}
-        placeholder="You are a helpful assistant."
+        placeholder={t("play.system_example")}
         value={system}
         onValue={(value) => change({ system: value })}
       />
       <Parameters outputTokens={outputTokens} />
       {dialect !== "responses" && (
         <LongField
-          label="Stop sequences"
-          hint="One per line; hosted models use the first four"
+          label={t("play.stop_sequences")}
+          hint={t("play.stop_sequences_hint")}
           rows={2}
           value={stop}
           onValue={(value) => change({ stop: value })}
         />
       )}
       <JsonEditor
-        label="Tools"
-        about="A list of functions that the model may call"
+        label={t("play.tools")}
+        about={t("play.tools_about")}
         value={tools}
         error={typeof toolsRead === "string" ? toolsRead : null}
         example={exampleTools}
         onChange={(value) => change({ tools: value })}
       />
       <JsonEditor
-        label="JSON schema of the answer"
-        about="The answer must match it"
+        label={t("play.schema")}
+        about={t("play.schema_about")}
         value={schema}
         error={typeof schemaRead === "string" ? schemaRead : null}
         example={exampleSchema}
@@ -91,39 +94,39 @@ function Parameters({ outputTokens }: { outputTokens: number | null | undefined 
   return (
     <div class="pair">
       <NumberField
-        label="Output budget"
+        label={t("play.output_budget")}
         min={1}
         max={65_536}
-        placeholder={outputTokens === null ? "As needed" : (outputTokens?.toString() ?? "")}
+        placeholder={outputTokens === null ? t("play.as_needed") : (outputTokens?.toString() ?? "")}
         value={outputTokensMax}
         onValue={(value) => change({ outputTokensMax: given(value) })}
       />
-      <Field label="Reasoning effort">
+      <Field label={t("play.effort")}>
         {(control) => (
           <Select
             {...control}
             value={effort}
             onValue={(value) => change({ effort: value as Effort })}
-            all="Default"
-            options={["off", "low", "medium", "high"] as const}
+            all={t("play.default")}
+            options={efforts.map((each) => [each, t(`play.effort_${each}`)] as const)}
           />
         )}
       </Field>
       <NumberField
-        label="Temperature"
+        label={t("play.temperature")}
         min={0}
         max={2}
         step={0.1}
-        placeholder="Default"
+        placeholder={t("play.default")}
         value={temperature}
         onValue={(value) => change({ temperature: given(value) })}
       />
       <NumberField
-        label="Top P"
+        label={t("play.top_p")}
         min={0}
         max={1}
         step={0.05}
-        placeholder="Default"
+        placeholder={t("play.default")}
         value={topP}
         onValue={(value) => change({ topP: given(value) })}
       />
@@ -154,9 +157,9 @@ const JsonEditor = ({ label, about, value, error, example, onChange }: JsonEdito
     />
     <div class="row">
       {value === "" ? (
-        <Button caption="Insert an example" class="link-button" onClick={() => onChange(example)} />
+        <Button caption={t("play.insert_example")} class="link-button" onClick={() => onChange(example)} />
       ) : (
-        <Button caption="Clear" class="link-button" onClick={() => onChange("")} />
+        <Button caption={t("play.clear")} class="link-button" onClick={() => onChange("")} />
       )}
     </div>
   </div>

@@ -2,6 +2,7 @@
 import { consoleHeader } from "../../../api/console-header.ts";
 import { now } from "../../clock.ts";
 import { messageOf } from "../../request.ts";
+import { t } from "../../texts.ts";
 import type { Answer, DialectName, Settings, Turn } from "./conversation.ts";
 import { chatCompletions } from "./chat-completions.ts";
 import { fail, type Json, type PlaygroundDialect, record } from "./dialect.ts";
@@ -36,15 +37,15 @@ export async function receive(
 
 /** Replaces the browsers' own messages, such as "Failed to fetch", which help no one. */
 function whyBroken(error: unknown, { requestId }: Answer): string {
-  if (!(error instanceof TypeError)) return `The answer could not be read. ${messageOf(error)}`;
-  if (requestId === null) return "The server cannot be reached. Please retry.";
-  return "The connection was lost before the answer was complete. Please retry.";
+  if (!(error instanceof TypeError)) return `${t("play.unreadable")} ${messageOf(error)}`;
+  if (requestId === null) return t("play.unreachable");
+  return t("play.lost");
 }
 
 function finish(answer: Answer): void {
   if (answer.state !== "streaming") return;
   if (answer.complete) answer.state = "done";
-  else fail(answer, { message: "The stream ended before the answer was complete." });
+  else fail(answer, { message: t("play.ended_early") });
 }
 
 async function stream(
@@ -63,7 +64,7 @@ async function stream(
   answer.requestId = response.headers.get("x-request-id");
   if (!response.ok || response.body === null) {
     const reply = record((await response.json().catch(() => null)) as unknown);
-    const fallback = { message: `The server answered with status ${response.status}.` };
+    const fallback = { message: t("play.status", { status: response.status }) };
     return fail(answer, { ...fallback, ...record(reply["error"]) });
   }
   const read = dialect.reader(answer);
@@ -100,7 +101,7 @@ async function* dataOf(
     rest = lines.pop() ?? "";
     for (const line of lines) {
       if (line.startsWith("data:")) yield line.slice("data:".length).trim();
-      else if (line.startsWith(placeComment)) waits(`Number ${line.slice(placeComment.length)}`);
+      else if (line.startsWith(placeComment)) waits(t("play.place", { place: line.slice(placeComment.length) }));
     }
   }
 }

@@ -1,8 +1,9 @@
 // A conversation as a tree: edited questions and new answers are versions. The path to the chosen leaf is sent.
 import { now } from "../../clock.ts";
+import { t } from "../../texts.ts";
 import { type Answer, type Call, isImage, type ToolTurn, type Turn, type UserTurn } from "./conversation.ts";
 
-/** Answers to one question, of one model or two side by side. Null: that model was not asked. */
+/** Answers to one question, of one model or several side by side. Null: that model was not asked. */
 export type Replies = Readonly<{ role: "replies"; lanes: readonly (Answer | null)[] }>;
 
 export type Step = Readonly<{
@@ -18,7 +19,7 @@ export type Conversation = Readonly<{
   createdAt: number;
   steps: ReadonlyMap<string, Step>;
   leaf: string | null;
-  /** Which of two models the conversation continues with. */
+  /** Which of several models the conversation continues with. */
   lane: number;
 }>;
 
@@ -53,7 +54,7 @@ export const newConversation = (): Conversation => ({
 export const isEmpty = ({ steps }: Conversation): boolean => steps.size === 0;
 
 /** From the first question to `leaf`. */
-export function pathTo({ steps }: Conversation, leaf: string | null): readonly Step[] {
+export function pathTo({ steps }: Pick<Conversation, "steps">, leaf: string | null): readonly Step[] {
   const path: Step[] = [];
   const seen = new Set<string>(); // guards against cycles in stored data
   for (let id = leaf; id !== null && !seen.has(id);) {
@@ -82,7 +83,7 @@ export function newStep(parent: string | null, turn: Step["turn"]): Step {
 
 function titleOf({ text, pictures }: UserTurn): string {
   const line = text.slice(0, 1_000).replaceAll(/\s+/g, " ").trim();
-  if (line === "") return pictures.find((picture) => !isImage(picture))?.name ?? "Images";
+  if (line === "") return pictures.find((picture) => !isImage(picture))?.name ?? t("play.images");
   return line.length <= titleMaxLength ? line : `${line.slice(0, titleMaxLength - 1).trimEnd()}…`;
 }
 
@@ -90,7 +91,7 @@ const older = (a: Step, b: Step): number => a.at - b.at || (a.id < b.id ? -1 : 1
 
 /** Versions by parent, oldest first. An answer that failed before its first word does not count. */
 export function versionsByParent({ steps, leaf }: Conversation): ReadonlyMap<string | null, readonly Step[]> {
-  const path = new Set(pathTo({ steps } as Conversation, leaf).map(({ id }) => id));
+  const path = new Set(pathTo({ steps }, leaf).map(({ id }) => id));
   const versions = new Map<string | null, Step[]>();
   for (const step of [...steps.values()].sort(older)) {
     if (!path.has(step.id) && saysNothing(step)) continue;
@@ -120,7 +121,7 @@ export function leafBelow({ steps }: Conversation, id: string): string {
   return newest?.id ?? id;
 }
 
-/** The conversation as one model knows it: of two side by side, only the answers in its lane. */
+/** The conversation as one model knows it: of several side by side, only the answers in its lane. */
 export function turnsOf(path: readonly Step[], lane: number): readonly Turn[] {
   const turns: Turn[] = [];
   let lanes = 1;

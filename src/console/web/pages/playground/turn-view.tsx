@@ -1,11 +1,12 @@
 // One step of the conversation: a question, a tool's result, or answers with their reasoning, calls and sources.
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { count, dollars } from "../../format.ts";
+import { count, dollars, shortTime } from "../../format.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { LongText } from "../../parts/long-text.tsx";
 import { Markdown, SafeLink } from "../../parts/markdown.tsx";
+import { t } from "../../texts.ts";
 import type { Answer, Call, ServerCall, ToolTurn, UserTurn } from "./conversation.ts";
 import { askAgain, askInstead, choose, giveResult, goOnWith } from "./exchange.ts";
 import { Thumbs } from "./pictures.tsx";
@@ -70,12 +71,12 @@ function Versions({ step, versions, busy }: VersionsProps): VNode {
     );
   };
   return (
-    <span class="versions" role="group" aria-label="Versions">
-      {button(at - 1, "Earlier version", "back")}
+    <span class="versions" role="group" aria-label={t("play.versions")}>
+      {button(at - 1, t("play.earlier"), "back")}
       <span class="number">
         {at + 1} / {versions.length}
       </span>
-      {button(at + 1, "Later version", "chevron")}
+      {button(at + 1, t("play.later"), "chevron")}
     </span>
   );
 }
@@ -86,7 +87,7 @@ function Asked({ step, turn, chooser, busy }: AskedProps): VNode {
   const [editing, setEditing] = useState(false);
   const { text } = turn;
   return (
-    <article class="turn user" aria-label="You">
+    <article class="turn user" aria-label={t("play.you")}>
       <Thumbs pictures={turn.pictures} />
       {editing ? (
         <QuestionEditor
@@ -111,12 +112,12 @@ function Asked({ step, turn, chooser, busy }: AskedProps): VNode {
       )}
       {!editing && (
         <footer class="turn-tools">
-          {text !== "" && <CopyButton text={text} label="Copy the question" />}
+          {text !== "" && <CopyButton text={text} label={t("play.copy_question")} />}
           <IconButton
             icon="pencil"
             size={16}
-            label="Edit the question"
-            title={text.length > editedMaxLength ? "Too long to edit here" : "Edit, and continue from here"}
+            label={t("play.edit_question")}
+            title={t(text.length > editedMaxLength ? "play.edit_too_long" : "play.edit_about")}
             disabled={busy || text.length > editedMaxLength}
             onClick={() => setEditing(true)}
           />
@@ -153,7 +154,7 @@ function QuestionEditor({ text, busy, onSend, onCancel }: QuestionEditorProps): 
       <textarea
         ref={field}
         rows={3}
-        aria-label="The question"
+        aria-label={t("play.question")}
         value={words}
         onInput={(event) => setWords(event.currentTarget.value)}
         onKeyDown={(event) => {
@@ -164,13 +165,13 @@ function QuestionEditor({ text, busy, onSend, onCancel }: QuestionEditorProps): 
         }}
       />
       <footer onMouseDown={(event) => event.preventDefault()}>
-        <Button caption="Cancel" class="button small" onClick={onCancel} />
+        <Button caption={t("common.cancel")} class="button small" onClick={onCancel} />
         <Button
-          caption="Send this instead"
+          caption={t("play.send_instead")}
           type="submit"
           class="button small primary"
           disabled={!canSend}
-          title="Ctrl+Enter"
+          title={t("play.send_keys")}
         />
       </footer>
     </form>
@@ -187,7 +188,7 @@ function Clipped({ text, length, children }: ClippedProps): VNode {
     <>
       {children(`${text.slice(0, length)}…`)}
       <Button
-        caption={`Show all ${count(text.length)} characters`}
+        caption={t("play.show_all", { count: text.length })}
         class="link-button small-text"
         onClick={() => setWhole(true)}
       />
@@ -196,8 +197,8 @@ function Clipped({ text, length, children }: ClippedProps): VNode {
 }
 
 const ToolResult = ({ turn }: { turn: ToolTurn }): VNode => (
-  <article class="turn tool" aria-label={`Result of ${turn.name}`}>
-    <p class="quiet small-text">Result of {turn.name}</p>
+  <article class="turn tool" aria-label={t("play.result_of", { name: turn.name })}>
+    <p class="quiet small-text">{t("play.result_of", { name: turn.name })}</p>
     <div class="bubble" dir="auto">
       <LongText text={turn.output} />
     </div>
@@ -220,7 +221,7 @@ function RepliesView({ step, turn, chooser, waiting, busy }: RepliesViewProps): 
       waiting={waiting.filter((open) => open.lane === lane)}
       busy={busy}
       chooser={lane === 0 || lanes[0] === null ? chooser : null}
-      isOneOfTwo={lanes.length > 1}
+      isOneOfSeveral={lanes.length > 1}
       onAgain={() => askAgain(step, lane)}
       onAlone={() => goOnWith(answer, lane)}
     />
@@ -228,10 +229,17 @@ function RepliesView({ step, turn, chooser, waiting, busy }: RepliesViewProps): 
   const [first] = lanes;
   if (lanes.length === 1 && first != null) return view(first, 0);
   return (
-    <div class="lanes" tabIndex={0} role="group" aria-label="Answers side by side">
+    <div
+      class="lanes"
+      style={{ "--lanes": lanes.length }}
+      tabIndex={0}
+      role="group"
+      aria-label={t("play.side_by_side")}
+    >
       {lanes.map((answer, lane) => (
         <div key={lane} class="lane">
           {answer !== null && <p class="lane-name">{answer.model}</p>}
+          {answer !== null && <Figures answer={answer} among={lanes} />}
           {answer !== null && view(answer, lane)}
         </div>
       ))}
@@ -244,7 +252,7 @@ type AnswerViewProps = Readonly<{
   waiting: readonly OpenCall[];
   busy: boolean;
   chooser: VNode | null;
-  isOneOfTwo: boolean;
+  isOneOfSeveral: boolean;
   onAgain: () => void;
   onAlone: () => void;
 }>;
@@ -254,10 +262,10 @@ function AnswerView(props: AnswerViewProps): VNode {
   const streaming = answer.state === "streaming";
   const thinkingNow = streaming && answer.text === "" && answer.calls.length === 0;
   return (
-    <article class="turn answer" aria-label={`Answer of ${answer.model}`} aria-busy={streaming}>
+    <article class="turn answer" aria-label={t("play.answer_of", { model: answer.model })} aria-busy={streaming}>
       {answer.reasoning !== "" && (
         <details class="reasoning">
-          <summary>{thinkingNow ? "Thinking…" : "Reasoning"}</summary>
+          <summary>{t(thinkingNow ? "play.thinking" : "play.reasoning")}</summary>
           <div dir="auto">
             <LongText text={answer.reasoning} />
           </div>
@@ -265,7 +273,8 @@ function AnswerView(props: AnswerViewProps): VNode {
       )}
       {answer.searches.length > 0 && (
         <p class="quiet small-text">
-          <Icon name="globe" size={14} /> Searched the web for {answer.searches.map((query) => `“${query}”`).join(", ")}
+          <Icon name="globe" size={14} />{" "}
+          {t("play.searched", { queries: answer.searches.map((query) => `“${query}”`).join(", ") })}
         </p>
       )}
       {answer.serverCalls.map((call, index) => (
@@ -291,8 +300,8 @@ function AnswerView(props: AnswerViewProps): VNode {
         );
       })}
       {answer.sources.length > 0 && (
-        <section class="sources" aria-label="Sources">
-          <h3>Sources</h3>
+        <section class="sources" aria-label={t("play.sources")}>
+          <h3>{t("play.sources")}</h3>
           <ol>
             {answer.sources.map(({ url, title }) => (
               <li key={url}>
@@ -308,7 +317,7 @@ function AnswerView(props: AnswerViewProps): VNode {
         <div class="form-error answer-failed">
           <p role="alert">{answer.error}</p>
           <button type="button" class="button small" disabled={busy} onClick={onAgain}>
-            <Icon name="refresh" size={14} /> Try again
+            <Icon name="refresh" size={14} /> {t("common.try_again")}
           </button>
         </div>
       )}
@@ -324,38 +333,40 @@ const PlaceInLine = ({ of: { state, firstTokenMs, place } }: { of: Answer }): VN
     </p>
   ) : null;
 
-function AnswerFoot({ answer, busy, chooser, isOneOfTwo, onAgain, onAlone }: AnswerViewProps): VNode {
+function AnswerFoot({ answer, busy, chooser, isOneOfSeveral, onAgain, onAlone }: AnswerViewProps): VNode {
   const { state, usage, finish, firstTokenMs, totalMs, requestId, text, costUsd } = answer;
   return (
     <footer class="turn-foot">
       <span class="turn-tools">
-        {text !== "" && <CopyButton text={text} label="Copy the answer" />}
+        {text !== "" && <CopyButton text={text} label={t("play.copy_answer")} />}
         {state !== "failed" && (
           <IconButton
             icon="refresh"
             size={16}
-            label="Ask again"
-            title="Ask again; this answer stays as a version"
+            label={t("play.ask_again")}
+            title={t("play.ask_again_about")}
             disabled={busy}
             onClick={onAgain}
           />
         )}
-        {isOneOfTwo && <Button caption="Continue with this" class="button small" disabled={busy} onClick={onAlone} />}
+        {isOneOfSeveral && <Button caption={t("play.go_on")} class="button small" disabled={busy} onClick={onAlone} />}
         {chooser}
       </span>
-      {!isOneOfTwo && <span>{answer.model}</span>}
-      {state === "stopped" && <span class="badge warn">{finish === "cut" ? "Not finished" : "Stopped"}</span>}
+      {!isOneOfSeveral && <span>{answer.model}</span>}
+      {state === "stopped" && <span class="badge warn">{t(finish === "cut" ? "play.cut" : "play.stopped")}</span>}
       {(finish === "length" || finish === "max_tokens" || finish === "max_output_tokens") && (
-        <span class="badge warn">Output budget reached</span>
+        <span class="badge warn">{t("play.budget_reached")}</span>
       )}
-      {firstTokenMs !== null && <span class="number">first token {seconds(firstTokenMs)}</span>}
-      {totalMs !== null && <span class="number">total {seconds(totalMs)}</span>}
-      {usage !== null && (
-        <span class="number" title={`${count(usage.cached)} of the input cached, ${count(usage.reasoning)} reasoning`}>
-          {count(usage.input)} in · {count(usage.output)} out
+      {!isOneOfSeveral && firstTokenMs !== null && (
+        <span class="number">{t("play.first_token_in", { time: shortTime(firstTokenMs) })}</span>
+      )}
+      {totalMs !== null && <span class="number">{t("play.total_in", { time: shortTime(totalMs) })}</span>}
+      {!isOneOfSeveral && usage !== null && (
+        <span class="number" title={t("play.of_these", { cached: usage.cached, reasoning: usage.reasoning })}>
+          {t("play.in_out", { input: count(usage.input), output: count(usage.output) })}
         </span>
       )}
-      {costUsd !== null && <span class="number">{costUsd === 0 ? "free" : dollars(costUsd)}</span>}
+      {!isOneOfSeveral && costUsd !== null && <span class="number">{costOf(costUsd)}</span>}
       {requestId !== null && <RequestId id={requestId} isBilled={state !== "failed"} />}
     </footer>
   );
@@ -365,27 +376,64 @@ function AnswerFoot({ answer, busy, chooser, isOneOfTwo, onAgain, onAlone }: Ans
 const RequestId = ({ id, isBilled }: { id: string; isBilled: boolean }): VNode =>
   isBilled ? (
     <a href={`/usage?text=${encodeURIComponent(id)}`} title={id}>
-      Usage
+      {t("play.usage")}
     </a>
   ) : (
-    <CopyButton text={id} label={`Copy the request id ${id}`} caption="Request id" />
+    <CopyButton text={id} label={t("play.copy_request_id", { id })} caption={t("play.request_id")} />
   );
 
-const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+const costOf = (usd: number): string => (usd === 0 ? t("play.free") : dollars(usd));
+
+const speedOf = ({ usage, firstTokenMs, totalMs }: Answer): number | null =>
+  usage === null || firstTokenMs === null || totalMs === null || totalMs <= firstTokenMs
+    ? null
+    : usage.output / ((totalMs - firstTokenMs) / 1_000);
+
+type FiguresProps = Readonly<{ answer: Answer; among: readonly (Answer | null)[] }>;
+
+/** How one of several models did; reads no signal, or it would be drawn for that signal alone. What is the best of them stands out once all are done. */
+function Figures({ answer, among }: FiguresProps): VNode {
+  const all = among.filter((each) => each !== null);
+  const isOver = all.every(({ state }) => state !== "streaming");
+  const figure = (
+    name: string,
+    of: (answer: Answer) => number | null,
+    text: (value: number) => string,
+    best: typeof Math.min,
+  ): VNode => {
+    const value = of(answer);
+    const values = all.flatMap((each) => of(each) ?? []);
+    const isBest = isOver && new Set(values).size > 1 && value === best(...values);
+    return (
+      <div class={isBest ? "best" : undefined}>
+        <dt>{name}</dt>
+        <dd class="number">{value === null ? "–" : text(value)}</dd>
+      </div>
+    );
+  };
+  return (
+    <dl class="lane-figures">
+      {figure(t("play.first_token"), (of) => of.firstTokenMs, shortTime, Math.min)}
+      {figure(t("play.speed"), speedOf, (speed) => t("play.per_second", { count: count(Math.round(speed)) }), Math.max)}
+      {figure(t("play.tokens"), (of) => of.usage?.output ?? null, count, Math.min)}
+      {figure(t("play.cost"), (of) => of.costUsd, costOf, Math.min)}
+    </dl>
+  );
+}
 
 const ServerCallView = ({ call, runs }: { call: ServerCall; runs: boolean }): VNode => (
-  <section class="call" aria-label={`Call of ${call.name} on ${call.server}`}>
+  <section class="call" aria-label={t("play.call_of_on", { name: call.name, server: call.server })}>
     <header>
       <Icon name="nodes" size={15} />
       <code>{call.name}</code>
-      <span class="quiet">on {call.server}</span>
-      {runs && <span class="badge">Running</span>}
-      {call.failed && <span class="badge bad">Failed</span>}
+      <span class="quiet">{t("play.on_server", { server: call.server })}</span>
+      {runs && <span class="badge">{t("play.running")}</span>}
+      {call.failed && <span class="badge bad">{t("play.call_failed")}</span>}
     </header>
     <Arguments json={call.arguments} />
     {call.result !== null && (
       <details>
-        <summary>Result</summary>
+        <summary>{t("play.result")}</summary>
         <pre>
           <LongText text={call.result} />
         </pre>
@@ -399,7 +447,7 @@ type CallViewProps = Readonly<{ call: Call; waits: boolean; onResult: (output: s
 function CallView({ call, waits, onResult }: CallViewProps): VNode {
   const [output, setOutput] = useState("");
   return (
-    <section class="call" aria-label={`Call of ${call.name}`}>
+    <section class="call" aria-label={t("play.call_of", { name: call.name })}>
       <header>
         <Icon name="code" size={15} />
         <code>{call.name}</code>
@@ -414,12 +462,12 @@ function CallView({ call, waits, onResult }: CallViewProps): VNode {
         >
           <input
             type="text"
-            aria-label={`Result of ${call.name}`}
-            placeholder="What did the tool return?"
+            aria-label={t("play.result_of", { name: call.name })}
+            placeholder={t("play.result_example")}
             value={output}
             onInput={(event) => setOutput(event.currentTarget.value)}
           />
-          <Button caption="Send result" type="submit" />
+          <Button caption={t("play.send_result")} type="submit" />
         </form>
       )}
     </section>

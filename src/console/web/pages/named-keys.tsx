@@ -56,13 +56,7 @@ export function NamedKeys({ of, onMade = () => {} }: NamedKeysProps): VNode {
       aria-label={t(of === undefined ? "keys.named" : "sheet.keys")}
       side={<Button caption={t("keys.new")} class="button small" onClick={() => setMaking(true)} />}
     >
-      {made !== null && (
-        <FreshKey
-          title={t("keys.made", { name: made.name })}
-          apiKey={made.api_key}
-          label={t("keys.copy", { name: made.name })}
-        />
-      )}
+      {made !== null && <MadeKey name={made.name} apiKey={made.api_key} />}
       <Loaded resource={keys} lines={3}>
         {({ keys: all }) => (
           <KeyTable
@@ -107,6 +101,10 @@ export function NamedKeys({ of, onMade = () => {} }: NamedKeysProps): VNode {
     </Card>
   );
 }
+
+const MadeKey = ({ name, apiKey }: { name: string; apiKey: string }): VNode => (
+  <FreshKey title={t("keys.made", { name })} apiKey={apiKey} label={t("keys.copy", { name })} />
+);
 
 const actions = ["limits", "rename", "revoke"] as const;
 

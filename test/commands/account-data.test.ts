@@ -164,7 +164,7 @@ test("an export and a deletion are in the audit log, without the e-mail, on a ru
       action: "account.delete",
       ...byCommand,
       detail:
-        "its e-mail, key, password, names of keys, teams, end users, links, identities, sessions, notes, addresses, tags of requests and stored responses were erased",
+        "its e-mail and mail address, key, password, names of keys, teams, end users, links, identities, sessions, notes, addresses, mails, tags of requests and stored responses were erased",
     },
   ];
   const given = await gateway.cli<Export>("accounts", "export", account.email);

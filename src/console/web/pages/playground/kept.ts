@@ -276,6 +276,7 @@ export async function labelConversation(
 
 /** Gives what puts it back. */
 export async function deleteConversation({ owner: of, id }: store.Entry): Promise<() => Promise<void>> {
+  await refresh(); // what comes back is as others left it
   const read = await places.readConversation(of, id);
   const wasShown = id === conversation.value.id;
   await inOrder(() => places.remove(of, [id]));

@@ -72,6 +72,7 @@ test("an export has the account and every list, and no hash", async () => {
     [
       "account",
       "audit",
+      "conversations",
       "cost_center_sums",
       "end_user_use",
       "end_users",

@@ -86,7 +86,8 @@ const isText = (text: string): boolean =>
   !/^\s*(?:Tollgate|API|CSV|JSON|tokens?\/s|ms|min)\s*$/.test(text);
 
 /** Two words or more, the first with a capital: nothing else in the code looks like that. */
-const isSentence = (text: string): boolean => /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text) && !/^Anthropic /.test(text);
+const isSentence = (text: string): boolean =>
+  /^\p{Lu}\p{Ll}+[,:]? \p{L}{2,}/u.test(text) && !text.startsWith("Anthropic ");
 
 /** Sentences, and words that JSX shows: its text, and strings in attributes and braces that no `t` gave. */
 function textsIn(file: string, source: string): string[] {

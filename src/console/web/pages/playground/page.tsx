@@ -209,6 +209,11 @@ function useAddress(): void {
       });
     }
   }, [wanted, model, query.has("new")]);
+  const isBack = wanted !== null && has(wanted);
+  useEffect(() => {
+    // Somebody deleted it elsewhere, and put it back: its address is still this one.
+    if (isBack && wanted !== conversation.value.id) void openConversation(wanted);
+  }, [isBack]);
   useEffect(() => {
     if (path !== "/playground" || !isKept || steps.size === 0 || model !== null || query.has("new")) return;
     if (conversation.value.id !== id) return; // a new one was begun before this ran

@@ -63,7 +63,7 @@ async function writeToServer(entry: Entry, steps: readonly Step[], known: boolea
     length += record.content.length + record.words.length;
     if (length < writeBytes && index < records.length - 1) continue;
     const { state, version } = await post("/conversations/write", { id: entry.id, known, records: some });
-    server.value = { ...server.value, isAway: false, isFull: state === "full" };
+    server.value = { ...server.value, isAway: false, isFull: state === "full" && server.value.isFull };
     if (state !== "kept") return state;
     // If nobody else wrote, the list is as this browser knows it.
     if (version === server.value.version + 1) server.value = { ...server.value, version };
@@ -176,7 +176,7 @@ export async function write(entry: Entry, steps: readonly Step[], known: boolean
     if (state === "off") server.value = { ...server.value, state };
   }
   await browser.write(entry, steps, false);
-  waiting.add(entry.id);
+  waiting.add(entry.id); // only now it may be said that it stays here
   if (isOn() && !server.value.isAway) await sendWaiting(entry.owner, entry.id);
   return true;
 }
@@ -196,6 +196,7 @@ async function sendWaiting(owner: string, id: string): Promise<void> {
   const read = await browser.readConversation(owner, id);
   // Whatever became of it meanwhile: nothing that somebody wrote here is lost.
   const state = read === null ? "kept" : await unlessAway(() => writeToServer(read.entry, read.steps, false));
+  if (state === "full") server.value = { ...server.value, isFull: true };
   if (state !== "kept") return;
   if (read === null || (await browser.removeUnchanged(read.entry))) waiting.delete(id);
 }

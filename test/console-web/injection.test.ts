@@ -240,7 +240,7 @@ async function answerWithPayloads(page: Page): Promise<void> {
     "/mail": { address: payloads.join(" "), kinds: [], choices: [], proof: "password" } satisfies MailState,
     "/operator/accounts": {
       accounts: payloads.map(accountRow),
-      total: payloads.length,
+      total: 50,
       page: 1,
     } satisfies AccountsPage,
     "/operator/invitations": invitations,
@@ -691,7 +691,7 @@ const audit: AuditPage = {
     subject: payload,
     detail: payload,
   })),
-  total: payloads.length,
+  total: 50,
   page: 1,
 };
 

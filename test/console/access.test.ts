@@ -47,7 +47,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/accounts/:id/plan": { plan: "pro" },
   "/conversations/choice": { on: false, version: 0 },
   "/conversations/write": { id: "a", known: false, records: [{ id: "a", words: "", content: "" }] },
-  "/conversations/remove": { id: "a" },
+  "/conversations/remove": { ids: ["a"] },
   "/operator/accounts/:id/keys": { name: "bot" },
   "/operator/accounts/:id/keys/name": { key: 2, name: "robot" },
   "/operator/accounts/:id/keys/limits": { key: 2, limit_day: 1 },

@@ -2,7 +2,7 @@
 // prices and cost centers, and the deletion of its account.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { largeBodyMinBytes } from "../../src/core/limits.ts";
 import { dayMs } from "../../src/core/units.ts";
@@ -165,7 +165,10 @@ describe.each([["1 thread"], ["2 threads"], ["PostgreSQL"]])("on %s", (arrangeme
       const column = table === "quota_use" ? "period" : "day";
       await run(`UPDATE ${table} SET ${column} = ${column} - 70`);
     }
-    if (onPostgres) await run("UPDATE accounts SET allowance_day = allowance_day - 70");
+    if (onPostgres) {
+      await run("UPDATE accounts SET allowance_day = allowance_day - 70");
+      await run("UPDATE usage_days SET day = day - 70");
+    } else await rm(join(gateway.dataFolder, "usage.db"), { force: true }); // it is made anew of the journal
     const month = new Date(Date.now() - before).toISOString().slice(0, 7);
     const statement = () => gateway.cli<Statement>("statement", account.email, "--month", month);
     const byEach = ["--month", month, "--by", "account,model,endpoint,key,cost-center"];

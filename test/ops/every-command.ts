@@ -81,6 +81,7 @@ export async function tryEveryCommand(program: readonly string[], folder: string
     "apply",
     "gateways",
     "webhooks test",
+    "mail test",
     "doctor",
     "models suggest",
     "search",

@@ -34,6 +34,9 @@ describe.skipIf(skipped)("the npm package", () => {
       "README.md",
       "data/catalog.json",
       "data/grafana-dashboard.json",
+      ...["de", "en", "zh"].flatMap((language) =>
+        ["mail", "operators", "people"].map((part) => `data/languages/${language}/${part}.json`),
+      ),
       "data/ops/litestream.yml",
       "data/ops/tollgate.service",
       "package.json",

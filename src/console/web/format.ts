@@ -19,6 +19,7 @@ const toSecond = { ...hourMinute, second: "2-digit" } as const;
 const dateTime = new Intl.DateTimeFormat(dates, { ...dayMonth, ...toSecond });
 const fullDateTime = new Intl.DateTimeFormat(dates, { ...dayMonthYear, ...toSecond, timeZoneName: "short" });
 const utcDateTime = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium", timeZone: "UTC" });
+const monthAndYear = new Intl.DateTimeFormat(dates, { month: "long", year: "numeric", timeZone: "UTC" });
 const clockTimeOnly = new Intl.DateTimeFormat(dates, hourMinute);
 const dayAndTimeOnly = new Intl.DateTimeFormat(dates, { ...dayMonth, ...hourMinute });
 const localDayOnly = new Intl.DateTimeFormat(dates, dayMonth);
@@ -83,6 +84,8 @@ export const fullMoment = (time: number | string): string => fullDateTime.format
 export const date = (time: number | string): string => dateOnly.format(new Date(time));
 export const day = (time: number | string): string => dayOnly.format(new Date(time));
 export const utc = (time: number | string): string => `${utcDateTime.format(new Date(time))} UTC`;
+/** `October 2026`. */
+export const monthOf = (time: number): string => monthAndYear.format(time);
 export const clockTime = (time: number): string => clockTimeOnly.format(time);
 export const dayAndTime = (time: number): string => dayAndTimeOnly.format(time);
 export const localDay = (time: number): string => localDayOnly.format(time);

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { now } from "../clock.ts";
-import { bytes, count, dollars, duration, plural } from "../format.ts";
+import { bytes, dollars, duration } from "../format.ts";
 import { Confirm } from "../parts/asking-dialogs.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
@@ -50,7 +50,7 @@ async function endpointOf(file: File): Promise<string> {
   try {
     return String((JSON.parse(first) as { url?: unknown }).url);
   } catch {
-    throw new Error("This is no JSONL file: its first line must be a request such as the guide shows.");
+    throw new Error(t("batches.no_jsonl"));
   }
 }
 
@@ -98,11 +98,11 @@ export function BatchesPage(): VNode {
   }, [isBusy]);
   return (
     <Page
-      title="Batches"
-      lead="Many requests in one file, answered while nobody else needs the machines."
+      title={t("menu.batches")}
+      lead={t("batches.lead")}
       actions={
         <Button
-          caption="Choose a file"
+          caption={t("batches.choose")}
           class="button primary"
           busy={action.busy}
           onClick={() => chooser.current?.click()}
@@ -113,7 +113,7 @@ export function BatchesPage(): VNode {
         ref={chooser}
         type="file"
         hidden
-        aria-label="A file of requests"
+        aria-label={t("batches.file")}
         onChange={(event) => {
           send(event.currentTarget.files);
           event.currentTarget.value = "";
@@ -121,20 +121,20 @@ export function BatchesPage(): VNode {
       />
       <DropBox class="card drop-card" onFiles={send}>
         {sending === null ? (
-          <p class="quiet">Drop a JSONL file here: one request a line, as for OpenAI&#39;s batches.</p>
+          <p class="quiet">{t("batches.drop")}</p>
         ) : (
           <Meter
-            name={`Uploading ${sending.name}`}
-            label="Upload"
+            name={t("batches.uploading", { name: sending.name })}
+            label={t("batches.upload")}
             value={sending.sent}
             of={sending.size}
-            ofNote=" bytes"
-            about={`${bytes(sending.sent)} of ${bytes(sending.size)}`}
+            ofNote={t("batches.bytes")}
+            about={t("batches.sent", { sent: bytes(sending.sent), size: bytes(sending.size) })}
           />
         )}
         <FormError message={action.error} />
       </DropBox>
-      <Card title="Your batches">
+      <Card title={t("batches.yours")}>
         <Loaded resource={batches} lines={3}>
           {(shown) => <BatchTable batches={shown} onCancel={setCancelling} />}
         </Loaded>
@@ -157,16 +157,16 @@ type CancelProps = Readonly<{ batch: Batch; onClose: () => void; onDone: () => v
 
 const CancelDialog = ({ batch, onClose, onDone }: CancelProps): VNode => (
   <Confirm
-    title="Cancel the batch?"
-    confirm="Cancel batch"
+    title={t("batches.cancel_ask")}
+    confirm={t("batches.cancel")}
     onConfirm={async () => {
       await askApi(`/v1/batches/${batch.id}/cancel`, { method: "POST" });
-      toast("The batch ends.");
+      toast(t("batches.ends"));
       onDone();
     }}
     onClose={onClose}
   >
-    <p>What has run stays charged, and you get its answers. The rest does not run.</p>
+    <p>{t("batches.cancel_about")}</p>
   </Confirm>
 );
 
@@ -186,7 +186,7 @@ function BatchTable({ batches, onCancel }: TableProps): VNode {
   return (
     <DataTable
       name="own-batches"
-      caption="Batches"
+      caption={t("menu.batches")}
       columns={columnsFor(onCancel)}
       rows={batches}
       rowKey={({ id }) => id}
@@ -194,6 +194,21 @@ function BatchTable({ batches, onCancel }: TableProps): VNode {
     />
   );
 }
+
+/** A state that this console does not know is shown as the server calls it. */
+export const batchState = (state: string): string => (isState(state) ? t(`batches.state_${state}`) : state);
+const states = [
+  "validating",
+  "queued",
+  "in_progress",
+  "finalizing",
+  "cancelling",
+  "completed",
+  "failed",
+  "expired",
+  "cancelled",
+] as const;
+const isState = (state: string): state is (typeof states)[number] => states.some((each) => each === state);
 
 export const batchLooks: Readonly<Record<string, string>> = {
   completed: "good",
@@ -210,7 +225,7 @@ const columnsFor = (onCancel: (batch: Batch) => void): readonly DataColumn<Batch
     sort: ({ created_at: at }) => at,
     cell: ({ id, status, model, endpoint, created_at: at }) => (
       <>
-        <span class={`badge ${batchLooks[status] ?? "accent"}`}>{status.replace("_", " ")}</span> {model ?? endpoint}
+        <span class={`badge ${batchLooks[status] ?? "accent"}`}>{batchState(status)}</span> {model ?? endpoint}
         <div class="quiet small-text">
           <code>{id}</code> · <Time at={new Date(at * 1000).toISOString()} />
         </div>
@@ -224,7 +239,7 @@ const columnsFor = (onCancel: (batch: Batch) => void): readonly DataColumn<Batch
     isFigure: true,
     look: "nowrap",
     sort: ({ billed_tokens: billed }) => billed,
-    cell: ({ billed_tokens: billed }) => (sells.value ? dollars(billed * dollarsPerToken) : "free"),
+    cell: ({ billed_tokens: billed }) => (sells.value ? dollars(billed * dollarsPerToken) : t("batches.free")),
   },
   {
     id: "actions",
@@ -232,13 +247,13 @@ const columnsFor = (onCancel: (batch: Batch) => void): readonly DataColumn<Batch
     isActions: true,
     cell: (batch) => (
       <>
-        <Download batch={batch} of="output_file_id" caption="Answers" />
-        <Download batch={batch} of="error_file_id" caption="Errors" />
+        <Download batch={batch} of="output_file_id" caption={t("batches.answers")} />
+        <Download batch={batch} of="error_file_id" caption={t("batches.errors")} />
         {!hasEnded(batch) && (
           <Button
-            caption="Cancel"
+            caption={t("common.cancel")}
             class="button small"
-            aria-label={`Cancel ${batch.id}`}
+            aria-label={t("batches.cancel_of", { id: batch.id })}
             onClick={() => onCancel(batch)}
           />
         )}
@@ -253,14 +268,16 @@ function Progress({ of: batch }: { of: Batch }): VNode {
   const [wrong] = errors?.data ?? [];
   return (
     <>
-      {total > 0 && <Meter name={courseOf(batch)} label={`Progress of ${id}`} value={completed + failed} of={total} />}
-      {failed > 0 && <div class="quiet small-text">{plural(failed, "line")} failed</div>}
-      {waits !== null && <div class="quiet small-text">Waits: {waits}</div>}
+      {total > 0 && (
+        <Meter name={courseOf(batch)} label={t("batches.progress_of", { id })} value={completed + failed} of={total} />
+      )}
+      {failed > 0 && <div class="quiet small-text">{t("batches.failed", { failed })}</div>}
+      {waits !== null && <div class="quiet small-text">{t("batches.waits", { waits })}</div>}
       {wrong !== undefined && (
         <div class="small-text">
-          {wrong.line !== null && `Line ${wrong.line}: `}
+          {wrong.line !== null && t("batches.line", { line: wrong.line })}
           {wrong.message}
-          {errors!.data.length > 1 && ` And ${count(errors!.data.length - 1)} more.`}
+          {errors!.data.length > 1 && ` ${t("batches.more", { more: errors!.data.length - 1 })}`}
         </div>
       )}
     </>
@@ -271,11 +288,12 @@ function Progress({ of: batch }: { of: Batch }): VNode {
 function courseOf(batch: Batch): string {
   const { completed, failed, total } = batch.request_counts;
   const done = completed + failed;
-  if (hasEnded(batch) || batch.in_progress_at === null || done === 0) return "Lines";
+  if (hasEnded(batch) || batch.in_progress_at === null || done === 0) return t("batches.lines");
   const perSecond = done / Math.max(1, now() / 1000 - batch.in_progress_at);
-  const pace =
-    perSecond >= 1 ? `${count(Math.round(perSecond))} a second` : `${count(Math.round(perSecond * 60))} a minute`;
-  return `${pace}, about ${duration(((total - done) / perSecond) * 1000)} left`;
+  const left = duration(((total - done) / perSecond) * 1000);
+  return perSecond >= 1
+    ? t("batches.pace_second", { pace: Math.round(perSecond), left })
+    : t("batches.pace_minute", { pace: Math.round(perSecond * 60), left });
 }
 
 type DownloadProps = Readonly<{ batch: Batch; of: "output_file_id" | "error_file_id"; caption: string }>;
@@ -286,7 +304,7 @@ function Download({ batch, of, caption }: DownloadProps): VNode | null {
   if (file === null) return null;
   const save = async (): Promise<void> => {
     const content = await (await askApi(`/v1/files/${file}/content`)).blob();
-    saveFile(content, `${batch.id}-${caption.toLowerCase()}.jsonl`);
+    saveFile(content, `${batch.id}-${of === "output_file_id" ? "answers" : "errors"}.jsonl`);
   };
   return (
     <>
@@ -294,8 +312,10 @@ function Download({ batch, of, caption }: DownloadProps): VNode | null {
         caption={caption}
         class="button small"
         busy={action.busy}
-        aria-label={`Download the ${caption.toLowerCase()} of ${batch.id}`}
-        onClick={() => void action.run(save).then((isDone) => isDone || toast("The file could not be read.", "failed"))}
+        aria-label={t(of === "output_file_id" ? "batches.download_answers" : "batches.download_errors", {
+          id: batch.id,
+        })}
+        onClick={() => void action.run(save).then((isDone) => isDone || toast(t("batches.unreadable"), "failed"))}
       />{" "}
     </>
   );

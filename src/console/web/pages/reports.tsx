@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import type { ReportColumn, ReportRow } from "../../api/reports.ts";
 import { now } from "../clock.ts";
-import { count, exactDollars } from "../format.ts";
+import { count, exactDollars, monthOf } from "../format.ts";
 import { Button } from "../parts/button.tsx";
 import { DataTable } from "../parts/data-table.tsx";
 import { FileLink } from "../parts/file-link.tsx";
@@ -16,7 +16,7 @@ import { address, get, search } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { navigate, place } from "../route.ts";
 import { account, sells } from "../session.ts";
-import { t, type TextKey } from "../texts.ts";
+import { rich, t, type TextKey } from "../texts.ts";
 
 const captions: Readonly<Record<ReportColumn, TextKey>> = {
   month: "reports.month",
@@ -68,11 +68,10 @@ function monthBefore(back: number): string {
   return new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - back)).toISOString().slice(0, 7);
 }
 
-const monthName = new Intl.DateTimeFormat("en-US", { month: "long", year: "numeric", timeZone: "UTC" });
 function inWords({ month, from, to }: Asked): string {
-  if (month === "") return `${from || "the first day"} to ${to || "today"}`;
+  if (month === "") return t("reports.days", { from: from || t("reports.first_day"), to: to || t("reports.today") });
   const first = Date.parse(`${month}-01`); // an address may say anything
-  return Number.isNaN(first) ? month : monthName.format(first);
+  return Number.isNaN(first) ? month : monthOf(first);
 }
 
 export function ReportsPage(): VNode {
@@ -83,8 +82,8 @@ export function ReportsPage(): VNode {
     navigate(`/reports${search({ ...asked, ...more })}`, { replace: true });
   return (
     <Page
-      title="Reports"
-      lead={`${isOperator() ? "All accounts" : asked.account || "Your account"}: what was served, to the token. A month that is over stays as it is.`}
+      title={t("menu.reports")}
+      lead={t("reports.lead", { whose: isOperator() ? t("reports.all") : asked.account || t("reports.own") })}
       actions={
         <>
           <FileLink caption="CSV" href={address("/reports.csv", query)} />
@@ -92,7 +91,7 @@ export function ReportsPage(): VNode {
         </>
       }
     >
-      <section class="card flush" aria-label="Report">
+      <section class="card flush" aria-label={t("reports.report")}>
         <Choices asked={asked} change={change} />
         {asked.month !== "" && <Statements asked={asked} />}
         <Loaded resource={report} lines={8}>
@@ -123,14 +122,14 @@ function Choices({ asked, change }: Changing): VNode {
   );
   const choices = Array.from({ length: months }, (_, back) => monthBefore(back));
   return (
-    <div role="search" aria-label="What to report">
+    <div role="search" aria-label={t("reports.what")}>
       <div class="filters">
         <Select
-          aria-label="Period"
+          aria-label={t("reports.period")}
           value={asked.month === "" ? "days" : asked.month}
           options={[
             ...choices.map((month) => [month, inWords({ ...asked, month })] as const),
-            ["days", "Other days"] as const,
+            ["days", t("reports.other_days")] as const,
           ]}
           onValue={(month) =>
             change(month === "days" ? { month: "", from: `${asked.month}-01` } : { month, from: "", to: "" })
@@ -138,23 +137,27 @@ function Choices({ asked, change }: Changing): VNode {
         />
         {asked.month === "" && (
           <>
-            <label>From {day("from")}</label>
-            <label>To {day("to")}</label>
+            <label>
+              {t("reports.from")} {day("from")}
+            </label>
+            <label>
+              {t("reports.to")} {day("to")}
+            </label>
           </>
         )}
         <Select
-          aria-label="Time zone"
+          aria-label={t("reports.time_zone")}
           value={asked.time_zone}
-          all="Days in UTC"
+          all={t("reports.utc")}
           options={[...new Set([own, ...Intl.supportedValuesOf("timeZone")])].filter((zone) => zone !== "UTC")}
           onValue={(time_zone) => change({ time_zone })}
         />
-        {isOperator() ? input("account", "Account") : <OwnTeams asked={asked} change={change} />}
-        {input("cost_center", "Cost center")}
-        {input("tag", "Tag")}
+        {isOperator() ? input("account", t("common.account")) : <OwnTeams asked={asked} change={change} />}
+        {input("cost_center", t("reports.cost_center"))}
+        {input("tag", t("reports.one_tag"))}
       </div>
       <div class="filters">
-        <div class="segments grow" role="group" aria-label="Sum up by">
+        <div class="segments grow" role="group" aria-label={t("reports.sum_by")}>
           {shown.map((column) => (
             <button
               key={column}
@@ -182,9 +185,9 @@ function OwnTeams({ asked, change }: Changing): VNode | null {
   if (administered.length === 0 && asked.account === "") return null;
   return (
     <Select
-      aria-label="Whose"
+      aria-label={t("reports.whose")}
       value={asked.account}
-      all="Your own account"
+      all={t("reports.own_account")}
       options={administered.map(({ name }) => name)}
       onValue={(name) => change({ account: name })}
     />
@@ -196,12 +199,12 @@ function Statements({ asked: { month, account: of, time_zone } }: { asked: Asked
   const query = { month, time_zone, account: of };
   return (
     <div class="log-note actions">
-      {isOperator() && of === "" ? "Your own statement" : `Statement${of === "" ? "" : ` of ${of}`}`}
+      {of === "" ? t(isOperator() ? "reports.own_statement" : "reports.statement") : t("reports.statement_of", { of })}
       <a class="button small" href={address("/statement", { ...query, form: "html" })} target="_blank" rel="noopener">
-        <Icon name="external" size={14} /> Page to print
+        <Icon name="external" size={14} /> {t("reports.print")}
       </a>
       <a class="button small" data-leaves download href={address("/statement", { ...query, form: "csv" })}>
-        <Icon name="download" size={14} /> Statement as CSV
+        <Icon name="download" size={14} /> {t("reports.statement_csv")}
       </a>
     </div>
   );
@@ -210,20 +213,11 @@ function Statements({ asked: { month, account: of, time_zone } }: { asked: Asked
 function Nothing({ asked, change }: Changing): VNode {
   const isFiltered = asked.account !== "" || asked.tag !== "" || asked.cost_center !== "";
   return (
-    <Empty
-      icon="usage"
-      title={
-        isFiltered
-          ? "No request matches these filters"
-          : `Nothing was served ${asked.month === "" ? "from" : "in"} ${inWords(asked)}`
-      }
-    >
+    <Empty icon="usage" title={isFiltered ? t("reports.no_match") : t("reports.nothing", { period: inWords(asked) })}>
       {isFiltered ? (
-        <Button caption="Clear filters" onClick={() => change({ account: "", tag: "", cost_center: "" })} />
+        <Button caption={t("reports.clear")} onClick={() => change({ account: "", tag: "", cost_center: "" })} />
       ) : (
-        <>
-          Choose another month, or <a href="/key">send a first request</a> with your key.
-        </>
+        rich("reports.nothing_about", { link: (inner) => <a href="/key">{inner}</a> })
       )}
     </Empty>
   );
@@ -239,7 +233,7 @@ function Rows({ rows, asked }: Readonly<{ rows: readonly ReportRow[]; asked: Ask
   return (
     <DataTable
       name="reports"
-      caption={`Report for ${inWords(asked)}`}
+      caption={t("reports.caption", { period: inWords(asked) })}
       columns={[
         ...columns.map((column) => ({
           id: column,
@@ -266,7 +260,7 @@ function Rows({ rows, asked }: Readonly<{ rows: readonly ReportRow[]; asked: Ask
 
 /** Accounts and cost centers lead to what is theirs alone. */
 function Name({ column, name, asked }: Readonly<{ column: ReportColumn; name: string | null; asked: Asked }>): VNode {
-  if (name === null || name === "") return <span class="quiet">none</span>;
+  if (name === null || name === "") return <span class="quiet">{t("reports.none")}</span>;
   if (column === "tag") return <>{name.replaceAll(",", ", ")}</>;
   if (column !== "account" && column !== "cost_center") return <>{name}</>;
   const by = column === "account" ? "model" : asked.by;

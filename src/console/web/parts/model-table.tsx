@@ -5,21 +5,26 @@ import { isVoice, pricedUnits } from "../../../core/model-kinds.ts";
 import { cents } from "../format.ts";
 import { sells } from "../session.ts";
 import { figures, Table } from "./table.tsx";
+import { t } from "../texts.ts";
 
 type ConsoleModel = ConsoleModels["models"][number];
 
-const formats = { json_schema: "JSON schema", json_object: "JSON object", none: "–" } as const;
+const formats = {
+  json_schema: "models_table.json_schema",
+  json_object: "models_table.json_object",
+  none: null,
+} as const;
 
 export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNode => (
   <Table
-    caption="Models"
+    caption={t("menu.models")}
     columns={[
-      "Model",
-      ...figures(...(sells.value ? ["Input / cached / output"] : [])),
-      "Reads",
-      "Structured output",
-      { figure: "Context" },
-      "Served",
+      t("common.model"),
+      ...figures(...(sells.value ? [t("models_table.prices")] : [])),
+      t("models_table.reads"),
+      t("models_table.structured"),
+      { figure: t("models_table.context") },
+      t("models_table.served"),
     ]}
   >
     {models.map((model) => (
@@ -27,12 +32,20 @@ export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNo
         <td class="nowrap">{model.id}</td>
         {sells.value && <td class="number nowrap">{priceOf(model)}</td>}
         <td class="quiet nowrap">
-          {model.kind === "transcription" ? "Audio" : model.reads_images ? "Text, images" : "Text"}
+          {t(
+            model.kind === "transcription"
+              ? "models_table.audio"
+              : model.reads_images
+                ? "models_table.text_images"
+                : "models_table.text",
+          )}
         </td>
-        <td class="quiet nowrap wide-only">{formats[model.structured_output]}</td>
+        <td class="quiet nowrap wide-only">
+          <Format of={model.structured_output} />
+        </td>
         <td
           class={sells.value ? "number quiet" : "number quiet sentence"}
-          data-name={sells.value ? undefined : "Context"}
+          data-name={sells.value ? undefined : t("models_table.context")}
         >
           {Math.round(model.context_tokens / 1024)}K
         </td>
@@ -44,18 +57,23 @@ export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNo
   </Table>
 );
 
+const Format = ({ of }: { of: ConsoleModel["structured_output"] }): VNode => {
+  const key = formats[of];
+  return <>{key === null ? "–" : t(key)}</>;
+};
+
 const ServedBadge = ({ model }: { model: ConsoleModel }): VNode => {
-  if (!model.served) return <span class="badge">No node</span>;
-  if (!model.available) return <span class="badge bad">Node down</span>;
-  return <span class="badge good">Served</span>;
+  if (!model.served) return <span class="badge">{t("palette.no_node")}</span>;
+  if (!model.available) return <span class="badge bad">{t("models_table.down")}</span>;
+  return <span class="badge good">{t("models_table.served")}</span>;
 };
 
 function priceOf({ flat_price, kind, price }: ConsoleModel): string {
-  if (price.input_cents + price.cached_input_cents + price.output_cents === 0) return "free: no price set";
+  if (price.input_cents + price.cached_input_cents + price.output_cents === 0) return t("models_table.free");
   if (isVoice(kind)) {
     const { units, in: unit } = pricedUnits[kind];
     return `$${Number(((price.input_cents * units) / 100_000_000).toPrecision(8))} per ${unit}`;
   }
-  if (flat_price) return `${cents(price.input_cents)} flat`;
+  if (flat_price) return t("models_table.flat", { price: cents(price.input_cents) });
   return `${cents(price.input_cents)} / ${cents(price.cached_input_cents)} / ${cents(price.output_cents)}`;
 }

@@ -1,5 +1,6 @@
 // A table that scrolls sideways; on a phone, each row of one with a caption is a small card.
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
+import { t } from "../texts.ts";
 
 /** Figures are aligned to the right. */
 type Column = string | VNode | Readonly<{ figure: string | VNode; hidden?: boolean }>;
@@ -9,7 +10,7 @@ export const figures = (...names: readonly string[]): readonly Column[] => names
 /** Above buttons. */
 export const buttonColumn = (): VNode => (
   <span key="actions" class="for-readers">
-    Actions
+    {t("common.actions")}
   </span>
 );
 

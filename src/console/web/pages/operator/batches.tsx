@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { OperatorBatches } from "../../../api/batches.ts";
-import { dollars, plural } from "../../format.ts";
+import { dollars } from "../../format.ts";
 import { AskButton } from "../../parts/asking-dialogs.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -13,7 +13,7 @@ import { toast } from "../../parts/toasts.tsx";
 import { get, post } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { sells } from "../../session.ts";
-import { batchLooks, dollarsPerToken, lookMs } from "../batches.tsx";
+import { batchLooks, batchState, dollarsPerToken, lookMs } from "../batches.tsx";
 import { t } from "../../texts.ts";
 
 type Batch = OperatorBatches["batches"][number];
@@ -27,8 +27,8 @@ export function OperatorBatchesPage(): VNode {
     return () => clearInterval(looks);
   }, [isBusy]);
   return (
-    <Page title="All batches" lead="Of all accounts, newest first.">
-      <section class="card flush" aria-label="Batches of all accounts">
+    <Page title={t("menu.all_batches")} lead={t("all_batches.lead")}>
+      <section class="card flush" aria-label={t("menu.all_batches")}>
         <Loaded resource={page} lines={6}>
           {({ batches }) =>
             batches.length === 0 ? (
@@ -40,7 +40,7 @@ export function OperatorBatchesPage(): VNode {
             ) : (
               <DataTable
                 name="batches"
-                caption="Batches of all accounts, newest first"
+                caption={t("all_batches.caption")}
                 columns={columnsFor(page.reload)}
                 rows={batches}
                 rowKey={({ id }) => id}
@@ -62,7 +62,7 @@ const columnsFor = (onCancelled: () => void): readonly DataColumn<Batch>[] => [
     sort: ({ created_at: at }) => Date.parse(at),
     cell: ({ id, state, model, endpoint, created_at: at }) => (
       <>
-        <span class={`badge ${batchLooks[state] ?? "accent"}`}>{state.replace("_", " ")}</span> {model ?? endpoint}
+        <span class={`badge ${batchLooks[state] ?? "accent"}`}>{batchState(state)}</span> {model ?? endpoint}
         <div class="quiet small-text">
           <code>{id}</code> · <Time at={at} />
         </div>
@@ -74,7 +74,7 @@ const columnsFor = (onCancelled: () => void): readonly DataColumn<Batch>[] => [
     name: "common.account",
     look: "break",
     sort: ({ account }) => account,
-    cell: ({ account }) => account ?? "erased",
+    cell: ({ account }) => account ?? t("all_batches.erased"),
   },
   {
     id: "progress",
@@ -83,9 +83,16 @@ const columnsFor = (onCancelled: () => void): readonly DataColumn<Batch>[] => [
     sort: ({ lines, completed, failed }) => (lines === 0 ? 0 : (completed + failed) / lines),
     cell: ({ id, lines, completed, failed, waits }) => (
       <>
-        {lines > 0 && <Meter name="Lines" label={`Progress of ${id}`} value={completed + failed} of={lines} />}
-        {failed > 0 && <div class="quiet small-text">{plural(failed, "line")} failed</div>}
-        {waits !== null && <div class="quiet small-text">Waits: {waits}</div>}
+        {lines > 0 && (
+          <Meter
+            name={t("batches.lines")}
+            label={t("batches.progress_of", { id })}
+            value={completed + failed}
+            of={lines}
+          />
+        )}
+        {failed > 0 && <div class="quiet small-text">{t("batches.failed", { failed })}</div>}
+        {waits !== null && <div class="quiet small-text">{t("batches.waits", { waits })}</div>}
       </>
     ),
   },
@@ -95,7 +102,7 @@ const columnsFor = (onCancelled: () => void): readonly DataColumn<Batch>[] => [
     look: "nowrap",
     isFigure: true,
     sort: ({ billed_tokens: billed }) => billed,
-    cell: ({ billed_tokens: billed }) => (sells.value ? dollars(billed * dollarsPerToken) : "free"),
+    cell: ({ billed_tokens: billed }) => (sells.value ? dollars(billed * dollarsPerToken) : t("batches.free")),
   },
   {
     id: "actions",
@@ -107,17 +114,17 @@ const columnsFor = (onCancelled: () => void): readonly DataColumn<Batch>[] => [
 
 const CancelButton = ({ batch: { id, account }, onCancelled }: { batch: Batch; onCancelled: () => void }): VNode => (
   <AskButton
-    caption="Cancel"
-    label={`Cancel ${id}`}
+    caption={t("common.cancel")}
+    label={t("batches.cancel_of", { id })}
     class="button small"
-    title="Cancel the batch?"
-    confirm="Cancel batch"
+    title={t("batches.cancel_ask")}
+    confirm={t("batches.cancel")}
     onConfirm={async () => {
       await post("/operator/batches/cancel", { id });
       onCancelled();
-      toast("The batch ends.");
+      toast(t("batches.ends"));
     }}
   >
-    <p>What has run stays charged, and {account ?? "its owner"} gets the answers. The rest does not run.</p>
+    <p>{account === null ? t("batches.cancel_about") : t("all_batches.cancel_about", { account })}</p>
   </AskButton>
 );

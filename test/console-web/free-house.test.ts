@@ -61,7 +61,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       // Plans that differ by nothing else can be told apart.
       const night = page.locator("article", { hasText: "Night" }).getByRole("listitem");
       expect((await night.allTextContents()).map((fact) => fact.trim())).toEqual([
-        "Requests a minute: 120",
+        "120 requests a minute",
         "3 times the share when accounts compete for nodes",
         "Requests give way to others",
         "x-priority up to standard",

@@ -77,7 +77,7 @@ describe("texts", () => {
 
 /** Attributes that people see or hear. Components of ours have others; what is none is `class`, `kind` or an address. */
 const codeAttributes =
-  /^(?:accept|popover\w*|shown|class|id|key|kind|look|verdict|state|type|name|icon|href|path|d|viewBox|preserveAspectRatio|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|text-anchor|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
+  /^(?:accept|popover\w*|shown|class|id|key|kind|of|look|verdict|state|type|name|icon|href|path|d|viewBox|preserveAspectRatio|role|value|html\w*|data-.*|aria-(?!label$|description$|valuetext$|placeholder$).*|auto\w+|enterkeyhint|enterKeyHint|inputMode|pattern|fill|stroke.*|tone|text-anchor|side|align|method|rel|target|scope|colSpan|lang|dir|first|prefix)$/;
 
 /** Names and signs that are the same in every language. */
 const isText = (text: string): boolean =>

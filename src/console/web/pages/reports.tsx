@@ -106,8 +106,6 @@ type Changing = Readonly<{ asked: Asked; change: (more: Partial<Asked>) => void 
 
 function Choices({ asked, change }: Changing): VNode {
   const own = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const columns = columnsIn(asked);
-  const shown = (Object.keys(captions) as ReportColumn[]).filter((column) => isTold(column, asked));
   const input = (name: "account" | "tag" | "cost_center", label: string): VNode => (
     <input
       type="search"
@@ -156,23 +154,31 @@ function Choices({ asked, change }: Changing): VNode {
         {input("cost_center", t("reports.cost_center"))}
         {input("tag", t("reports.one_tag"))}
       </div>
-      <div class="filters">
-        <div class="segments grow" role="group" aria-label={t("reports.sum_by")}>
-          {shown.map((column) => (
-            <button
-              key={column}
-              type="button"
-              aria-pressed={columns.includes(column)}
-              onClick={() => {
-                const left = columns.filter((each) => each !== column);
-                const by = left.length < columns.length ? left : [...columns, column];
-                change({ by: by.join(","), sort: "" });
-              }}
-            >
-              {t(captions[column])}
-            </button>
-          ))}
-        </div>
+      <Groups asked={asked} change={change} />
+    </div>
+  );
+}
+
+function Groups({ asked, change }: Changing): VNode {
+  const columns = columnsIn(asked);
+  const shown = (Object.keys(captions) as ReportColumn[]).filter((column) => isTold(column, asked));
+  return (
+    <div class="filters">
+      <div class="segments grow" role="group" aria-label={t("reports.sum_by")}>
+        {shown.map((column) => (
+          <button
+            key={column}
+            type="button"
+            aria-pressed={columns.includes(column)}
+            onClick={() => {
+              const left = columns.filter((each) => each !== column);
+              const by = left.length < columns.length ? left : [...columns, column];
+              change({ by: by.join(","), sort: "" });
+            }}
+          >
+            {t(captions[column])}
+          </button>
+        ))}
       </div>
     </div>
   );

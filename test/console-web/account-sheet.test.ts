@@ -88,7 +88,7 @@ describe.skipIf(withoutBrowser)("an account's page", () => {
     await page.getByRole("button", { name: "Make key" }).click();
     const nightly = (await keys.locator(".fresh-key code").textContent())!;
     expect(await asked(nightly, "core-3")).toBe(200);
-    await keys.getByRole("button", { name: "Cost center nightly" }).click();
+    await keys.getByRole("button", { name: "Cost center of nightly" }).click();
     await page.getByRole("dialog").getByLabel("Cost center").fill("batch-7");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await keys

@@ -244,6 +244,7 @@ function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey
     ...(key.limit_end_user_day === null ? [] : [t("keys.day_for_each", { tokens: key.limit_end_user_day })]),
     ...(key.priority === null ? [] : [t(`class.${key.priority}`)]),
     ...countNames.flatMap(([name]) => (key[name] === null ? [] : [t(`limit_words.${name}`, { amount: key[name] })])),
+    ...(key.cost_center === null ? [] : [key.cost_center]),
   ];
   return parts.join("; ");
 }

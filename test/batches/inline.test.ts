@@ -6,7 +6,7 @@ import { eventually } from "../fixtures/eventually.ts";
 import { type Account, GatewayProcess } from "../fixtures/gateway-process.ts";
 import { type CountingNode, startCountingNode } from "./counting-node.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 let node: CountingNode;
 let gateway: GatewayProcess;

@@ -99,7 +99,7 @@ describe.skipIf(withoutBrowser)("an owner", () => {
       await head.page.getByRole("dialog").getByLabel("Type its e-mail").fill(owner);
       await head.page.getByRole("dialog").getByRole("button", { name: "Delete account" }).click();
       await asked.waitFor({ state: "detached" });
-      await head.page.getByRole("button", { name: /^deleted-\d+@invalid$/ }).waitFor();
+      await head.page.getByRole("link", { name: /^deleted-\d+@invalid$/ }).waitFor();
       expect([...own.problemsBut(/status of 401/), ...head.problems]).toEqual([]);
     },
     timeLimit,

@@ -303,7 +303,7 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       await remove.click();
       await page.getByText(`The account ${account.id} was deleted.`).waitFor();
       const left = `deleted-${account.id}@invalid`;
-      await page.locator("dialog.sheet").getByRole("heading", { name: left }).waitFor();
+      await page.getByRole("heading", { level: 1, name: left }).waitFor();
       expect(await page.getByRole("button", { name: "Delete account" }).count()).toBe(0);
       await expectAudited("account.delete", left);
       expect(await page.getByText(account.email).count()).toBe(0);
@@ -315,8 +315,8 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
 
 async function openSheet(page: Page, visit: Visit, email: string): Promise<void> {
   await visit.goTo("/operator/accounts", "Accounts");
-  await page.getByRole("button", { name: email }).click();
-  await page.locator("dialog.sheet").getByRole("heading", { name: email }).waitFor();
+  await page.getByRole("link", { name: email }).click();
+  await page.getByRole("heading", { level: 1, name: email }).waitFor();
 }
 
 /** The JSON file that the browser was given. */

@@ -239,8 +239,9 @@ export class Batches {
     return this.get(account, id);
   }
 
-  /** Of one that has ended. */
+  /** Of one that has ended. Its run may still write its state and remove what it no longer needs. */
   async remove(account: AccountId, id: string): Promise<void> {
+    await this.#running.get(id)?.ended;
     await rm(this.#folderOf(account, id), { recursive: true, force: true });
   }
 

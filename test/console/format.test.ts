@@ -1,10 +1,9 @@
 // Numbers and times as the console writes them.
 import { expect, test } from "bun:test";
-import { bytes, fullMoment, interval, shortTime, utc } from "../../src/console/web/format.ts";
+import { bytes, duration, fullMoment, shortTime, utc } from "../../src/console/web/format.ts";
 
-test("how often something happens reads well after 'every'", () => {
-  const hourMs = 3_600_000;
-  expect([1, 24, 1.5].map((hours) => interval(hours * hourMs))).toEqual(["hour", "24 hours", "1 hr, 30 min"]);
+test("a duration has hours and minutes, and in its last hour seconds", () => {
+  expect([5_400_000, 61_000].map(duration)).toEqual(["1 hr, 30 min", "1 min, 1 sec"]);
 });
 
 test("a time that stands alone has its year and zone; the same in UTC is written as in logs", () => {

@@ -129,12 +129,6 @@ export function duration(ms: number): string {
     : toSeconds.format({ minutes, seconds: Math.floor((left % minuteMs) / 1000) });
 }
 
-/** The words after "every": `hour`, `24 hours`, or a duration. */
-export const interval = (ms: number): string =>
-  ms === hourMs ? "hour" : ms % hourMs === 0 ? plural(ms / hourMs, "hour") : duration(ms);
-
-export const plural = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
-
 const percent = new Intl.NumberFormat(numbers, { style: "percent", maximumFractionDigits: 0 });
 const signedPercent = new Intl.NumberFormat(numbers, {
   style: "percent",

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { eventually } from "../fixtures/eventually.ts";
 import { ResponseSocket, type SocketEvent } from "../fixtures/response-socket.ts";
-import { finish, reasoning, stream, text } from "../fixtures/scripts.ts";
+import { finish, once, reasoning, stream, text } from "../fixtures/scripts.ts";
 import { Stack, useStack } from "../fixtures/stack.ts";
 
 const delta = "response.output_text.delta";
@@ -385,12 +385,14 @@ test("a stop ends idle sockets at once, lets responses end, and refuses new ones
   await using stack = await Stack.start();
   const account = await stack.gateway.account();
   const [busy, idle] = await Promise.all([1, 2].map(() => ResponseSocket.open(stack.gateway, account.api_key)));
-  busy!.create({ input: `[[${stack.node.marker("slow")}]]` });
+  await stack.node.define("held", once(text("tick "), { defined: "let go" }, text("tock"), finish("stop")));
+  busy!.create({ input: `[[${stack.node.marker("held")}]]` });
   await busy!.of(delta);
   const stopped = stack.gateway.kill("SIGTERM");
   expect(await idle!.closed).toMatchObject({ code: 1001 });
   busy!.create({ stream_id: "late", input: "x" });
   expect(await busy!.next(({ type }) => type === "error")).toMatchObject({ stream_id: "late", status: 503 });
+  await stack.node.define("let go", once(finish("stop")));
   expect((await busy!.end()).type).toBe("response.completed");
   expect(await busy!.closed).toMatchObject({ code: 1001 });
   expect(await stopped).toBe(0);

@@ -1,7 +1,7 @@
 // Opens the palette by Ctrl-K or its button. The palette itself is loaded when it is first opened.
 import { signal } from "@preact/signals";
 import type { ComponentType, VNode } from "preact";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { IconButton } from "../parts/button.tsx";
@@ -28,7 +28,8 @@ const isApple = /^(?:Mac|iPhone|iPad)/.test(navigator.platform);
 
 /** Every page has one. */
 export function PaletteHost(): VNode | null {
-  useEffect(() => {
+  // As soon as the page is drawn: its keys are typed right after.
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
       if (event.key.toLowerCase() !== "k" || event.shiftKey || event.altKey) return;
       if (isApple ? !event.metaKey : !event.ctrlKey) return;

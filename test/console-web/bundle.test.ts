@@ -20,7 +20,7 @@ describe("the console's files", () => {
     const files = await assets();
     const page = new TextDecoder().decode(files.get("/index.html")?.bytes);
     const named = [...page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, path = ""]) => path);
-    const fonts = [...files.keys()].filter((path) => /\.woff2$|\/texts-en-people-/.test(path));
+    const fonts = [...files.keys()].filter((path) => /\.woff2$|\/texts-en-first-/.test(path));
     const paths = new Set(["/index.html", ...named, ...fonts, ...imports(named)]);
     for (const path of paths) expect(files.has(path), path).toBe(true);
     const total = [...paths].reduce((sum, path) => sum + (files.get(path)?.brotli.length ?? 0), 0);

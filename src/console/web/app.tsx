@@ -12,7 +12,7 @@ import { Toasts } from "./parts/toasts.tsx";
 import { useResource } from "./resource.ts";
 import { navigate, place } from "./route.ts";
 import { account, loadSession, session } from "./session.ts";
-import { t } from "./texts.ts";
+import { t, withTexts } from "./texts.ts";
 
 export const App = (): VNode => (
   <>
@@ -92,7 +92,7 @@ const LazyPage = ({ page }: { page: PageEntry }): VNode => (
 const LazyDoor = (): VNode => (
   <Lazy
     name="door"
-    load={async () => (await import("./pages/door-pages.tsx")).DoorPage}
+    load={async () => (await withTexts(import("./pages/door-pages.tsx"))).DoorPage}
     meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
   />
 );
@@ -100,7 +100,7 @@ const LazyDoor = (): VNode => (
 const LazyMail = (): VNode => (
   <Lazy
     name="mail"
-    load={async () => (await import("./pages/mail-pages.tsx")).MailPage}
+    load={async () => (await withTexts(import("./pages/mail-pages.tsx"))).MailPage}
     meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
   />
 );

@@ -22,6 +22,12 @@ export async function loadTexts(part: TextPart): Promise<void> {
   for (const [key, text] of Object.entries(await requestTexts(part))) texts.set(key, text);
 }
 
+/** A file of code that comes later, together with the texts that it needs. */
+export async function withTexts<Module>(file: Promise<Module>, ...parts: readonly TextPart[]): Promise<Module> {
+  const [module] = await Promise.all([file, loadTexts("people"), ...parts.map(loadTexts)]);
+  return module;
+}
+
 /** The text of a key, with its values. */
 export function t(key: TextKey, values?: Readonly<Record<string, string | number>>): string {
   const text = textOf(key);

@@ -44,7 +44,7 @@ const compress = promisify(brotliCompress);
 export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<BundledFile[]> {
   const kept = await Promise.all(keptAsTheyAre.map((file) => hashed(join(web, file))));
   const [modules, classic] = await Promise.all([
-    bundled(["main.tsx", "styles.css"], "esm", kept),
+    bundled(["main.tsx", "styles.css", "more.css"], "esm", kept),
     // A classic script: a module would wait until the page is parsed, and shares no file with others.
     bundled(["first.ts"], "iife", kept),
   ]);
@@ -53,7 +53,7 @@ export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<B
   const metas = texts.map(({ name, file }) => `<meta name="${name}" content="${file.path}" />`).join("\n    ");
   const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", metas), files);
   const preloads = [
-    withPaths("* {{styles.css}} {{first.js}} {{main.js}}", files),
+    withPaths("* {{styles.css}} {{first.js}} {{main.js}}\nmore {{more.css}}", files),
     ...texts.flatMap(({ name, file }) => (name.endsWith("-first") ? [`${name.split("-")[1]} ${file.path}`] : [])),
     modules.preloads,
   ].join("\n");
@@ -131,10 +131,9 @@ async function bundled(
   return { files: await Promise.all(files), preloads: lines.join("\n"), first: (await Promise.all(codes)).join("\n") };
 }
 
-/** What the overview shows below its figures is a part. */
-const pageFile = /\/web\/(?:pages|parts)(\/.+)\.tsx$/;
-/** What the overview needs. */
-const firstFile = /\/web\/(?:main|parts\/over-time)\.tsx$/;
+const pageFile = /\/web\/pages(\/.+)\.tsx$/;
+/** What the overview and the sign-in need. */
+const firstFile = /\/web\/(?:main|pages\/sign-in)\.tsx$/;
 
 const assetPath = (output: string): string => `/assets/${output.slice(output.lastIndexOf("/") + 1)}`;
 

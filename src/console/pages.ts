@@ -31,9 +31,8 @@ const relationOf = (address: string): string => {
 /** Pages that strangers are led to. */
 const doors = "/door-pages";
 
-/** Pages whose file has another name than their address; the overview is in the first script, but for its chart. */
+/** Pages whose file has another name than their address; the overview is in the first script. */
 const fileOf: Readonly<Record<string, string>> = {
-  "/": "/over-time",
   "/batch": "/batches",
   "/playground": "/playground/page",
   "/operator": "/operator/activity",
@@ -61,24 +60,21 @@ export class Pages {
   /** What the page will ask for, named with the page itself: on a slow network each answer waited for takes half a second. */
   async #early(request: Request, signedIn: boolean): Promise<string> {
     const lines = new TextDecoder().decode((await this.#assets()).get("/preloads.txt")?.bytes).split("\n");
-    const filesOf = (name: string) =>
-      lines
-        .find((line) => line.startsWith(`${name} `))
-        ?.split(" ")
-        .slice(1);
+    const filesOf = (name: string): string[] =>
+      (lines.find((line) => line.startsWith(`${name} `)) ?? name).split(" ").slice(1);
     const path = requestAddress(request).pathname;
-    const pageFiles = (page: string) => filesOf(fileOf[page] ?? page);
+    const isShown = signedIn || fileOf[path] === doors;
     // A row of a list is shown by the list's file.
-    const ofPage =
-      signedIn || fileOf[path] === doors ? (pageFiles(path) ?? pageFiles(path.slice(0, path.lastIndexOf("/")))) : null;
+    const ofPage = [path, path.slice(0, path.lastIndexOf("/"))].map((page) => filesOf(fileOf[page] ?? page));
     const isOverview = signedIn && path === "/";
     const language = mailLanguageOf(request.headers.get("accept-language")) ?? "en";
     // Browsers open six connections: what the first drawing waits for comes first.
     const wanted = new Set([
-      ...(filesOf("*") ?? []),
-      ...(filesOf(language) ?? []),
+      ...filesOf("*"),
+      ...filesOf(language),
       ...["/session", ...(isOverview ? ["/overview"] : [])].map(apiAddress),
-      ...(ofPage ?? []),
+      ...(signedIn && !isOverview ? filesOf("more") : []),
+      ...(isShown ? (ofPage.find(({ length }) => length > 0) ?? []) : filesOf("/sign-in")),
       ...(isOverview ? [apiAddress("/over-time")] : []),
     ]);
     return Array.from(wanted, (address) => `<${address}>; rel=${relationOf(address)}`).join(", ");

@@ -2,7 +2,7 @@
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
 import { account, sells, session } from "./session.ts";
-import { t, type TextKey, withTexts } from "./texts.ts";
+import { later, t, type TextKey } from "./texts.ts";
 
 export type PageEntry = Readonly<{
   path: string;
@@ -22,8 +22,7 @@ const page = <Name extends string>(
   path,
   name,
   icon,
-  load: async () =>
-    (await withTexts(file(), ...(path.startsWith("/operator") ? (["operators"] as const) : [])))[component],
+  load: async () => (await later(file(), ...(path.startsWith("/operator") ? (["operators"] as const) : [])))[component],
 });
 
 /** `name`: what stands above them in the menu, if anything. */

@@ -11,6 +11,7 @@ import type { ComponentChildren } from "preact";
 import type operators from "../../../data/languages/en/operators.json";
 import type people from "../../../data/languages/en/people.json";
 import { language, languages } from "./language.ts";
+import { loadMoreStyles } from "./more-styles.ts";
 import { requestTexts, type Text, type TextPart } from "./text-files.ts";
 
 export type TextKey = keyof typeof people | keyof typeof operators;
@@ -22,9 +23,9 @@ export async function loadTexts(part: TextPart): Promise<void> {
   for (const [key, text] of Object.entries(await requestTexts(part))) texts.set(key, text);
 }
 
-/** A file of code that comes later, together with the texts that it needs. */
-export async function withTexts<Module>(file: Promise<Module>, ...parts: readonly TextPart[]): Promise<Module> {
-  const [module] = await Promise.all([file, loadTexts("people"), ...parts.map(loadTexts)]);
+/** A file of code that comes later, together with its texts and styles. */
+export async function later<Module>(file: Promise<Module>, ...parts: readonly TextPart[]): Promise<Module> {
+  const [module] = await Promise.all([file, loadMoreStyles(), loadTexts("people"), ...parts.map(loadTexts)]);
   return module;
 }
 

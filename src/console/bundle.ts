@@ -142,7 +142,10 @@ async function textFiles(): Promise<readonly Readonly<{ name: string; file: File
   return Promise.all(
     found.sort().map(async (file) => {
       const name = `texts-${file.replace("/", "-").replace(".json", "")}`;
-      const written = (await Bun.file(join(languages, file)).json()) as Readonly<Record<string, string>>;
+      const read = async (path: string): Promise<object> => Bun.file(join(languages, path)).json();
+      const isOperators = file.endsWith("operators.json");
+      const alerts = isOperators ? await read(file.replace("operators", "alerts")) : {};
+      const written: Readonly<Record<string, string>> = { ...alerts, ...(await read(file)) };
       const texts = Object.entries(written).map(([key, text]) => [
         key,
         /[{<']/.test(text) ? new IntlMessageFormat(text, "en").getAst() : text,

@@ -12,13 +12,7 @@ import type { Catalog } from "../core/catalog.ts";
 import type { Clock } from "../core/clock.ts";
 import { isExpected } from "../core/expected-error.ts";
 import type { Log } from "../core/log.ts";
-import {
-  type MailKind,
-  type MailLanguage,
-  mailLanguageOf,
-  type OptionalMailKind,
-  optionalMailKinds,
-} from "../core/mail.ts";
+import { type MailKind, mailLanguageOf, type OptionalMailKind, optionalMailKinds } from "../core/mail.ts";
 import type { UsageQueries } from "../account/usage-queries.ts";
 import type { MailQueries, RequestLogQueries, UsedPart } from "../core/request-log.ts";
 import type { Ms } from "../core/types.ts";

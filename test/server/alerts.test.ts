@@ -72,6 +72,12 @@ test("each cause is one, in words; what an operator wished is none", async () =>
   }
 });
 
+test("mails say it in the reader's language", () => {
+  const models = { kind: "model", values: { models: "a, b", others: 1 } };
+  expect(alertIn("de", models)).toBe("Kein Knoten bedient zurzeit a, b und 1 weiteres Modell");
+  expect(alertIn("zh", { kind: "old_backup", values: { day: "2026-11-25" } })).toBe("最近一次备份是 2026年11月25日");
+});
+
 const withoutOpenssl = missing("openssl", Bun.which("openssl") !== null, "install it");
 
 test.skipIf(withoutOpenssl)(

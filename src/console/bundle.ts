@@ -158,11 +158,11 @@ async function textFiles(first: string): Promise<readonly Readonly<{ name: strin
   const isFirst = (key: string): boolean =>
     first.includes(`"${key}"`) || beginnings.some((beginning) => key.startsWith(beginning));
   const files = new Map<string, Record<string, unknown>>();
-  for (const file of (await Array.fromAsync(new Bun.Glob("*/{people,operators}.json").scan(languages))).sort()) {
+  for (const file of (await Array.fromAsync(new Bun.Glob("*/{alerts,people,operators}.json").scan(languages))).sort()) {
     const [language, part] = file.replace(".json", "").split("/");
     const written = (await Bun.file(join(languages, file)).json()) as Readonly<Record<string, string>>;
     for (const [key, text] of Object.entries(written)) {
-      const name = `texts-${language}-${isFirst(key) ? "first" : part}`;
+      const name = `texts-${language}-${isFirst(key) ? "first" : part === "alerts" ? "operators" : part}`;
       const texts = files.getOrInsertComputed(name, () => ({}));
       texts[key] = /[{<']/.test(text) ? new IntlMessageFormat(text, "en").getAst() : text;
     }

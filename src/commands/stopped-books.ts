@@ -6,7 +6,7 @@ import { openAccounting } from "../books/accounting.ts";
 import { addressesOf, type Config, type ConfigEdit } from "../config/config.ts";
 import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
 import { systemClock } from "../core/clock.ts";
-import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
+import { sealingKeyBytes } from "../core/limits.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
 import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { CommandError } from "../core/expected-error.ts";

@@ -149,26 +149,23 @@ function Refusals(): VNode | null {
 const refusalColumns: readonly DataColumn<Refusal>[] = [
   {
     ...{ id: "result", name: "common.result", look: "sentence" },
-    cell: ({ status, reason, why, more }) => (
+    cell: ({ request_id: id, status, reason, why, more }) => (
       <>
         <span class={`badge ${status >= 500 || status === 200 ? "bad" : "warn"}`}>
           {status} {reason.replaceAll("_", " ")}
         </span>{" "}
         {why} {more > 0 && <span class="quiet">{t("usage.more_like_this", { more })}</span>}
+        <p class="quiet small-text break">{id}</p>
       </>
     ),
   },
   { id: "time", name: "chart.time", look: "nowrap quiet", cell: ({ time }) => <Time at={time} /> },
-  { id: "model", name: "common.model", look: "quiet break", cell: ({ model }) => model },
+  { id: "model", name: "common.model", look: "quiet parted", cell: ({ model }) => model },
   {
     ...{ id: "endpoint", name: "over_time.split_endpoint", look: "quiet nowrap" },
     cell: ({ endpoint }) => endpoint.replace("/v1", ""),
   },
-  { id: "key", name: "over_time.split_key", look: "quiet break", cell: ({ key }) => key },
-  {
-    ...{ id: "id", name: "usage.request_id", look: "quiet small-text break" },
-    cell: ({ request_id: id }) => id,
-  },
+  { id: "key", name: "over_time.split_key", look: "quiet parted", cell: ({ key }) => key },
 ];
 
 type ChoicesProps = Readonly<{ filter: Filter; summary: UsageSummary | null }>;

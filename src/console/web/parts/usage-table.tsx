@@ -55,7 +55,7 @@ const columnsOf = (
     cell: ({ endpoint }) => endpoint.replace("/v1", ""),
   },
   ...(showsKeys
-    ? [{ id: "key", name: "over_time.split_key", look: "break quiet", cell: ({ key }: UsageRow) => key } as const]
+    ? [{ id: "key", name: "over_time.split_key", look: "parted quiet", cell: ({ key }: UsageRow) => key } as const]
     : []),
   figureColumn("input", "over_time.input", ({ input }) => input, count, unsorted),
   figureColumn("cached", "over_time.cached", (row) => row.cached_input, count, isSmall),

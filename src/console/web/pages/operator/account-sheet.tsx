@@ -169,7 +169,7 @@ function ModelUse({ email, use: { models } }: { email: string; use: AccountUse }
     ),
   });
   const columns: readonly DataColumn<ModelRow>[] = [
-    { id: "model", name: "common.model", sort: ({ model }) => model, look: "break", cell: ({ model }) => model },
+    { id: "model", name: "common.model", sort: ({ model }) => model, look: "parted", cell: ({ model }) => model },
     used("today", "sheet.requests_today", 0),
     used("days30", "sheet.requests_days30", 29),
     figureColumn("cost", "sheet.cost_days30", ({ days30 }) => days30.cost_usd, exactDollars),

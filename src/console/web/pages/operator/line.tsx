@@ -67,7 +67,7 @@ const ageOf = ({ since }: Readonly<{ since: string }>): number => Math.max(0, no
 
 const waitingColumns: readonly DataColumn<Waiting>[] = [
   {
-    ...{ id: "account", name: "line.account_user", look: "break" },
+    ...{ id: "account", name: "line.account_user", look: "parted" },
     cell: ({ account, user }) => (
       <>
         <AccountLink name={account.email} />
@@ -76,7 +76,7 @@ const waitingColumns: readonly DataColumn<Waiting>[] = [
     ),
   },
   { id: "class", name: "common.class", cell: ({ priority }) => <Priority of={priority} /> },
-  { id: "model", name: "common.model", look: "break", cell: ({ models }) => models.join(", ") },
+  { id: "model", name: "common.model", look: "parted", cell: ({ models }) => models.join(", ") },
   figureColumn("requests", "common.requests", ({ requests }) => requests),
   figureColumn("waits", "line.waits_for", ageOf, shortTime),
   figureColumn("place", "line.place", ({ position }) => position),
@@ -85,12 +85,12 @@ const waitingColumns: readonly DataColumn<Waiting>[] = [
 
 const runningColumns: readonly DataColumn<Running>[] = [
   {
-    ...{ id: "account", name: "common.account", look: "break" },
+    ...{ id: "account", name: "common.account", look: "parted" },
     cell: ({ account }) => <AccountLink name={account.email} />,
   },
   { id: "class", name: "common.class", cell: ({ priority }) => <Priority of={priority} /> },
-  { id: "model", name: "common.model", look: "break", sort: ({ model }) => model, cell: ({ model }) => model },
-  { id: "node", name: "common.node", look: "break", sort: ({ node }) => node, cell: ({ node }) => node },
+  { id: "model", name: "common.model", look: "parted", sort: ({ model }) => model, cell: ({ model }) => model },
+  { id: "node", name: "common.node", look: "parted", sort: ({ node }) => node, cell: ({ node }) => node },
   figureColumn("requests", "common.requests", ({ requests }) => requests),
   figureColumn("reading", "line.reading", ({ reading }) => reading),
   figureColumn("oldest", "line.oldest", ageOf, shortTime),
@@ -99,7 +99,11 @@ const runningColumns: readonly DataColumn<Running>[] = [
 function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
   const unseen = sumOf(waiting) - next.reduce((sum, { requests }) => sum + requests, 0);
   return (
-    <Card title={t("line.in_line")} side={<span class="quiet small-text">{t("line.next_first")}</span>}>
+    <Card
+      title={t("line.in_line")}
+      aria-label={t("line.in_line")}
+      side={<span class="quiet small-text">{t("line.next_first")}</span>}
+    >
       {next.length === 0 ? (
         <Empty icon="check" title={t("line.none_waits")} />
       ) : (
@@ -118,7 +122,7 @@ function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
 }
 
 const OnNodes = ({ running }: { running: OperatorLine["running"] }): VNode => (
-  <Card title={t("line.on_nodes")}>
+  <Card title={t("line.on_nodes")} aria-label={t("line.on_nodes")}>
     {running.length === 0 ? (
       <Empty icon="nodes" title={t("line.none_runs")} />
     ) : (

@@ -94,7 +94,7 @@ type NodeProps = Readonly<{ node: OperatorNode; wish: NodeWish | null }>;
 
 const columnsOf = (wish: NodeWish | null): readonly DataColumn<OperatorNode>[] => [
   {
-    ...{ id: "name", name: "common.node", look: "break" },
+    ...{ id: "name", name: "common.node", look: "parted" },
     sort: ({ name }) => name,
     cell: ({ name }) => <a href={`${list}/${encodeURIComponent(name)}`}>{name}</a>,
   },

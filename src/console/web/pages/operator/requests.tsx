@@ -80,10 +80,10 @@ type Decide = (request: PurchaseRequest, verdict: Verdict) => void;
 
 const columnsOf = (onDecide: Decide): readonly DataColumn<PurchaseRequest>[] => [
   {
-    ...{ id: "account", name: "common.account", look: "break" },
+    ...{ id: "account", name: "common.account", look: "parted" },
     cell: ({ account: { email } }) => <AccountLink name={email} />,
   },
-  { id: "wish", name: "requests.wish", look: "break", cell: requestTitle },
+  { id: "wish", name: "requests.wish", look: "parted", cell: requestTitle },
   { id: "time", name: "common.made", look: "nowrap quiet", cell: (request) => <Time at={request.created_at} /> },
   {
     ...{ id: "notes", name: "requests.notes", look: "break quiet small-text" },

@@ -18,7 +18,7 @@ import type { MailQueries, RequestLogQueries, UsedPart } from "../core/request-l
 import type { Ms } from "../core/types.ts";
 import { dayMs, hourMs } from "../core/units.ts";
 import { webhookRetriesMs } from "../notices/deliveries.ts";
-import { type Letter, readTemplates, textIn, type Templates, written } from "../notices/letter.ts";
+import { alertIn, type Letter, readTemplates, textIn, type Templates, written } from "../notices/letter.ts";
 import { MailServer, type SmtpOutcome } from "../notices/smtp.ts";
 import { statementCsv, statementOf } from "../office/verbs/statement.ts";
 
@@ -152,14 +152,15 @@ export class Mailer {
       const operators = await Promise.all((await teams.records.operators()).map((id) => accounts.record(id)));
       const mails = new Mails(parts);
       const began: string[] = [];
-      for (const [once, { text, path }] of found) {
-        const told = { once, kind: toldAlert as MailKind, account: null, details: { text, path }, isTold: true };
-        if (before.has(once) && (await mails.add({ ...told, keptUntil: now + toldAlertKeptMs }))) began.push(text);
+      for (const [once, { kind, values }] of found) {
+        const alert = JSON.stringify({ kind, values });
+        const told = { once, kind: toldAlert as MailKind, account: null, details: { alert }, isTold: true };
+        if (before.has(once) && (await mails.add({ ...told, keptUntil: now + toldAlertKeptMs }))) began.push(alert);
       }
       const over = (await parts.records.mailsOfKind(toldAlert)).filter(
         ({ once }) => !found.has(once) && !before.has(once),
       );
-      const ended = over.map(({ details }) => String((JSON.parse(details) as MailDetails)["text"]));
+      const ended = over.map(({ details }) => String((JSON.parse(details) as MailDetails)["alert"]));
       for (const { once } of over) mails.forget(once);
       if (began.length + ended.length === 0) return;
       const details = { began: began.join("\n"), ended: ended.join("\n") };
@@ -279,9 +280,14 @@ export class Mailer {
         values["what"] = textIn(language, `limits.${values["what"]}_${values["period"]}`, values);
         return alone(letter("/usage"));
       case "alerts": {
-        const lists = (["began", "ended"] as const).flatMap((what) =>
-          values[what] ? [{ heading: textIn(language, `alerts.${what}`), lines: values[what].split("\n") }] : [],
-        );
+        const lists = (["began", "ended"] as const).flatMap((what) => {
+          const lines = (values[what] ?? "")
+            .split("\n")
+            .filter(Boolean)
+            .map((line) => alertIn(language, JSON.parse(line)));
+          values[what] = lines.join("\n");
+          return lines.length === 0 ? [] : [{ heading: textIn(language, `alerts.${what}`), lines }];
+        });
         const isOver = values["began"] === "";
         values["first"] = lists[0]?.lines[0]?.slice(0, 120) ?? "";
         values["subject"] = textIn(language, isOver ? "alerts.subject_ended" : "alerts.subject", values);

@@ -642,7 +642,12 @@ const overTime: OverTime = {
 };
 
 const totals: OperatorTotals = {
-  alerts: payloads.map((text) => ({ kind: "node", about: "", text, path: "/operator/nodes" })),
+  alerts: payloads.map((name) => ({
+    kind: "node",
+    about: name,
+    values: { name, problem: name },
+    path: "/operator/nodes",
+  })),
   accounts: 1,
   requests_in_flight: 0,
   reserved_tokens: 0,

@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import type { OperatorAlert } from "../../../api/server.ts";
 import type { OverTime as Answer } from "../../../api/over-time.ts";
-import { count } from "../../format.ts";
+import { count, date } from "../../format.ts";
 import { Figure } from "../../parts/figure.tsx";
 import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -80,7 +80,9 @@ const alertIcons = {
   model: "models",
   disk: "save",
   backup: "history",
+  old_backup: "history",
   certificate: "key",
+  node_certificate: "key",
   account: "account",
   mail: "warning",
 } as const satisfies Readonly<Record<OperatorAlert["kind"], IconName>>;
@@ -88,10 +90,11 @@ const alertIcons = {
 const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (
   <Card title={t("activity.needs_you")} class="card flush alerts" role="region" aria-label={t("activity.needs_you")}>
     <ul>
-      {alerts.map(({ kind, text, path }) => (
-        <li key={text}>
+      {alerts.map(({ kind, about, values, path }) => (
+        <li key={kind + about}>
           <a href={path}>
-            <Icon name={alertIcons[kind]} size={16} /> {text}
+            <Icon name={alertIcons[kind]} size={16} />{" "}
+            {t(`alert.${kind}`, "day" in values ? { ...values, day: date(values.day!) } : values)}
           </a>
         </li>
       ))}

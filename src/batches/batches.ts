@@ -306,7 +306,7 @@ export class Batches {
         .text()
         .catch(() => Number.NaN),
     );
-    if (!(await this.#makeRoom(account))) return;
+    if (!(await this.#isCancelled({ account, id })) && !(await this.#makeRoom(account))) return;
     const at = gateway.clock.monotonic();
     if (lease !== undefined && !(await lease(`batch ${id}`, leaseMs))) return;
     const batch = Number.isNaN(account) ? null : await this.get(account, id);
@@ -329,7 +329,8 @@ export class Batches {
     );
     const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
     this.#running.set(id, running);
-    if (gateway.clock.wall() >= batch.expiresAt) run.end("expired");
+    if (batch.cancellingAt !== null) run.end("cancelled");
+    else if (gateway.clock.wall() >= batch.expiresAt) run.end("expired");
   }
 
   /** Whether one more of the account may run, maybe in the place of one that waits. */
@@ -342,7 +343,7 @@ export class Batches {
     if (waiting === undefined) return false;
     const { run, ended } = waiting;
     await this.#save(run.batch, false);
-    if (run.batch.end !== null) return false; // it was cancelled meanwhile
+    if ((await this.#isCancelled(run.batch)) || run.batch.end !== null) return false; // it ends by itself
     this.#again.set(run.batch.id, this.#options.gateway.clock.monotonic() + waitedAgainMs);
     run.close();
     await ended;
@@ -360,7 +361,7 @@ export class Batches {
     return lease === undefined || gateway.clock.monotonic() - leasedAt <= leaseTrustMs;
   }
 
-  #isCancelled({ account, id }: Batch): Promise<boolean> {
+  #isCancelled({ account, id }: Pick<Batch, "account" | "id">): Promise<boolean> {
     return Bun.file(join(this.#folderOf(account, id), "cancel")).exists();
   }
 

@@ -3,17 +3,21 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { IntlMessageFormat } from "intl-messageformat";
+import germanAlerts from "../../data/languages/de/alerts.json" with { type: "json" };
 import german from "../../data/languages/de/mail.json" with { type: "json" };
+import englishAlerts from "../../data/languages/en/alerts.json" with { type: "json" };
 import english from "../../data/languages/en/mail.json" with { type: "json" };
+import chineseAlerts from "../../data/languages/zh/alerts.json" with { type: "json" };
 import chinese from "../../data/languages/zh/mail.json" with { type: "json" };
 import { type MailKind, mailKinds, type MailLanguage, mailLanguages } from "../core/mail.ts";
 
 const texts: Readonly<Record<MailLanguage, Readonly<Record<string, string>>>> = {
-  en: english,
-  de: german,
-  zh: chinese,
+  en: { ...english, ...englishAlerts },
+  de: { ...german, ...germanAlerts },
+  zh: { ...chinese, ...chineseAlerts },
 };
 
+type TextValues = Readonly<Record<string, string | number>>;
 type Values = Readonly<Record<string, string>>;
 /** More than a text's values: lists below headings, and a table. */
 export type Letter = Readonly<{
@@ -33,8 +37,16 @@ export type Letter = Readonly<{
 export type Written = Readonly<{ subject: string; text: string; html: string }>;
 
 /** One of our texts, with values; a number is written as the language does. */
-export function textIn(language: MailLanguage, key: string, values: Readonly<Record<string, string | number>> = {}) {
+export function textIn(language: MailLanguage, key: string, values: TextValues = {}) {
   return String(new IntlMessageFormat(texts[language][key]!, language, undefined, { ignoreTag: true }).format(values));
+}
+
+const dayForm = { dateStyle: "long", timeZone: "UTC" } as const;
+
+/** Something that operators should look at, in a sentence. */
+export function alertIn(language: MailLanguage, { kind, values }: Readonly<{ kind: string; values: TextValues }>) {
+  const day = values["day"] === undefined ? "" : new Date(values["day"]).toLocaleDateString(language, dayForm);
+  return textIn(language, `alert.${kind}`, { ...values, day });
 }
 
 /** As ours have it. */

@@ -1,6 +1,6 @@
 // What an operator should look at now, for the first page of the console. Nothing is asked unless somebody looks.
 import { namesOf } from "../account/people/account-names.ts";
-import { dayOf } from "../account/money/quota.ts";
+import { dayName, dayOf } from "../account/money/quota.ts";
 import type { MailCounts } from "../account/records.ts";
 import type { Accounting } from "../books/accounting.ts";
 import { addressesOf, type BackupSchedule, type Config } from "../config/config.ts";
@@ -118,54 +118,54 @@ export class Alerts {
   *#ledger(): Generator<OperatorAlert> {
     const [first, ...others] = this.#parts.notices.findings.violations;
     if (first === undefined) return;
-    const more = others.length === 0 ? "" : `, and in ${others.length} other places`;
-    const text = `The ledger contradicts itself: ${first.invariant}, account ${first.account}: ${first.detail}${more}. See the log, and tollgate doctor.`;
-    yield { kind: "ledger", about: "", text, path: "/operator/server" };
+    const { invariant, account, detail } = first;
+    const values = { invariant, account: String(account), detail, others: others.length };
+    yield { kind: "ledger", about: "", values, path: "/operator/server" };
   }
 
   *#nodes(): Generator<OperatorAlert> {
     for (const { name, health, problem, drainedAt } of this.#parts.nodes()) {
       if (health !== "down" || drainedAt !== null) continue;
-      const text = `${name} is down: ${problem ?? "it does not answer"}`;
-      yield { kind: "node", about: name, text, path: nodePath(name) };
+      yield {
+        kind: "node",
+        about: name,
+        values: { name, problem: problem ?? "it does not answer" },
+        path: nodePath(name),
+      };
     }
   }
 
   *#models(): Generator<OperatorAlert> {
     const down = this.#parts.modelsDown();
     if (down.length === 0) return;
-    const named = down.slice(0, modelsNamedMax).join(", ");
-    const more = down.length > modelsNamedMax ? ` and ${down.length - modelsNamedMax} more` : "";
-    yield { kind: "model", about: "", text: `No node serves ${named}${more} now`, path: "/operator/models" };
+    const models = down.slice(0, modelsNamedMax).join(", ");
+    const values = { models, others: Math.max(0, down.length - modelsNamedMax) };
+    yield { kind: "model", about: "", values, path: "/operator/models" };
   }
 
   *#disk(): Generator<OperatorAlert> {
     const free = this.#parts.backups.freeBytes();
     if (free === null || free >= diskLowBytes) return;
-    const text = `The disk of the data folder has ${Math.floor(free / 1e6)} MB left`;
-    yield { kind: "disk", about: "", text, path: "/operator/server" };
+    yield { kind: "disk", about: "", values: { megabytes: Math.floor(free / 1e6) }, path: "/operator/server" };
   }
 
   *#backups(): Generator<OperatorAlert> {
     const { backups, notices, clock } = this.#parts;
     const failure = notices.findings.backupFailure;
     const path = "/operator/server";
-    if (failure !== null)
-      return void (yield { kind: "backup", about: "", text: `No backup was made: ${failure.reason}`, path });
+    if (failure !== null) return void (yield { kind: "backup", about: "", values: { reason: failure.reason }, path });
     if (backups.schedule === null) return;
     const [newest] = backups.list(1);
     // One is made as soon as the server runs, so that none at all is no news.
     if (newest === undefined || clock.wall() - newest.madeAt < 2 * backups.schedule.everyMs) return;
-    const text = `The newest backup is of ${new Date(newest.madeAt).toISOString().slice(0, 10)}`;
-    yield { kind: "backup", about: "", text, path };
+    yield { kind: "old_backup", about: "", values: { day: dayName(dayOf(newest.madeAt)) }, path };
   }
 
   async #mails(): Promise<readonly OperatorAlert[]> {
     const counts = await this.#parts.mails();
     if (counts === null || counts.problem === null) return [];
     const { waiting, givenUp, problem } = counts;
-    const text = `E-mail is not taken: ${problem} (${waiting} wait, ${givenUp} were given up in the last day)`;
-    return [{ kind: "mail", about: "", text, path: "/operator/server" }];
+    return [{ kind: "mail", about: "", values: { problem, waiting, given_up: givenUp }, path: "/operator/server" }];
   }
 
   async #nearLimit(): Promise<readonly OperatorAlert[]> {
@@ -181,28 +181,29 @@ export class Alerts {
     return near.slice(0, nearLimitNamedMax).map(({ account, used, plan }) => ({
       kind: "account",
       about: String(account),
-      text: `${emailOf(account)} has used ${Math.floor((100 * used) / catalog.plans[plan]!.tokensPerDay)} % of the day's allowance`,
+      values: {
+        account: emailOf(account),
+        percent: Math.floor((100 * used) / catalog.plans[plan]!.tokensPerDay),
+      },
       path: `/operator/log?account=${encodeURIComponent(emailOf(account))}`,
     }));
   }
 
   async #endingCertificates(): Promise<readonly OperatorAlert[]> {
     const { nodes, baseUrl, clock } = this.#parts;
-    const served = nodes().map(({ name, url }) => ({ what: `the node ${name}`, url, path: nodePath(name) }));
-    const all = [{ what: baseUrl, url: baseUrl, path: "/operator/server" }, ...served];
-    const secure = all.filter(({ url }) => url.startsWith("https:"));
+    const served = nodes().map(({ name, url }) => ({
+      kind: "node_certificate" as const,
+      name,
+      url,
+      path: nodePath(name),
+    }));
+    const ours = { kind: "certificate" as const, name: baseUrl, url: baseUrl, path: "/operator/server" };
+    const secure = [ours, ...served].filter(({ url }) => url.startsWith("https:"));
     const found = await Promise.all(secure.map(async (one) => ({ ...one, ends: await this.#endOf(new URL(one.url)) })));
-    return found.flatMap(({ what, path, ends }) =>
+    return found.flatMap(({ kind, name, path, ends }) =>
       ends === null || ends - clock.wall() > certificateWarnMs
         ? []
-        : [
-            {
-              kind: "certificate",
-              about: what,
-              text: `The certificate of ${what} ends on ${new Date(ends).toISOString().slice(0, 10)}`,
-              path,
-            },
-          ],
+        : [{ kind, about: name, values: { name, day: dayName(dayOf(ends)) }, path }],
     );
   }
 

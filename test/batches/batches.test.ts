@@ -181,6 +181,29 @@ test("of many batches made at once no more begin than an account may have", asyn
   expect(statuses.filter((status) => status === 200)).toHaveLength(64);
 });
 
+test("a batch that is cancelled before its turn ends at once, and none of its lines runs", async () => {
+  using node = startCountingNode({ model: "m", delayMs: 500 });
+  await using gateway = await GatewayProcess.start({ config: config(node.url) });
+  const { api_key: key } = await gateway.account();
+  const ask = async (path: string, init: RequestInit = {}): Promise<{ id: string; processing_status: string }> =>
+    (
+      await fetch(`${gateway.url}/v1/messages/batches${path}`, { ...init, headers: { "x-api-key": key } })
+    ).json() as never;
+  const make = async (name: string): Promise<string> => {
+    const params = { model: "m", max_tokens: 20, messages: [{ role: "user", content: name }] };
+    const requests = Array.from({ length: 150 }, (_, line) => ({ custom_id: `line-${line}`, params }));
+    return (await ask("", { method: "POST", body: JSON.stringify({ requests }) })).id;
+  };
+  const first = await make("one");
+  for (const name of ["two", "three", "four"]) await make(name);
+  const id = await make("five");
+  await ask(`/${id}/cancel`, { method: "POST" });
+  await eventually("it ends", async () => (await ask(`/${id}`)).processing_status === "ended", 30_000);
+  expect(await ask(`/${id}`)).toMatchObject({ request_counts: { canceled: 150 } });
+  expect((await ask(`/${first}`)).processing_status).toBe("in_progress");
+  expect([...node.asked.keys()]).not.toContain(JSON.stringify("five"));
+}, 60_000);
+
 test("a damaged batch hides and stops no other", async () => {
   using node = startCountingNode({ model: "m", delayMs: 20 });
   await using gateway = await GatewayProcess.start({ config: config(node.url) });

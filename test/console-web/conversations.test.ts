@@ -392,6 +392,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await using visit = await open();
     const { page } = visit;
     await ask(page, "A secret of Ada [[text]]");
+    await page.waitForURL(/\?c=/);
     const address = page.url();
     await page.getByRole("button", { name: "Sign out" }).click();
     await visit.signIn(bob, password);

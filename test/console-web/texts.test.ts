@@ -7,12 +7,12 @@ import { join } from "node:path";
 const root = join(import.meta.dir, "../..");
 const web = join(root, "src/console/web");
 const languages = ["en", "de", "zh"];
-const parts = ["people", "operators"];
+const parts = ["people", "operators", "alerts"];
 const texts = new Map<string, Readonly<Record<string, string>>>();
 for (const language of languages)
   for (const part of parts)
     texts.set(`${language}/${part}`, await Bun.file(`${root}/data/languages/${language}/${part}.json`).json());
-const english = { ...texts.get("en/people"), ...texts.get("en/operators") };
+const english: Readonly<Record<string, string>> = Object.assign({}, ...parts.map((part) => texts.get(`en/${part}`)));
 
 /** The type of plain text among the elements of a message. */
 const literal = 0;

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dayMs } from "../../src/core/units.ts";
 import { embeddedCatalog } from "../../src/core/catalog.ts";
+import { alertIn } from "../../src/notices/letter.ts";
 import { certificateEnd } from "../../src/notices/certificate.ts";
 import { Alerts } from "../../src/server/alerts.ts";
 import { diskLowBytes } from "../../src/server/notice-watch.ts";
@@ -35,7 +36,7 @@ async function texts(change: Partial<Parts>): Promise<string[]> {
   const alerts = new Alerts({ ...calm, accounting: { office: office.units }, ...change });
   const list = await alerts.list();
   expect(alerts.latest).toBe(list);
-  return list.map(({ text }) => text);
+  return list.map((alert) => alertIn("en", alert));
 }
 
 test("a calm house has none", async () => expect(await texts({})).toEqual([]));
@@ -48,9 +49,9 @@ test("each cause is one, in words; what an operator wished is none", async () =>
   const cases: readonly (readonly [Partial<Parts>, string])[] = [
     [{ nodes: () => [down] }, "gpu-1 is down: it hangs"],
     [{ nodes: () => [drained] }, ""],
-    [{ modelsDown: () => ["a", "b", "c", "d", "e", "f"] }, "No node serves a, b, c, d, e and 1 more now"],
+    [{ modelsDown: () => ["a", "b", "c", "d", "e", "f"] }, "No node serves a, b, c, d, e and 1 more right now"],
     [{ backups: { ...backups, freeBytes: () => 1_000_000_000 } }, "The disk of the data folder has "],
-    [{ backups: backup(now - 3 * dayMs) }, "The newest backup is of 2026-11-25"],
+    [{ backups: backup(now - 3 * dayMs) }, "The newest backup is from November 25, 2026"],
     [{ backups: backup(now - dayMs) }, ""],
     [
       { notices: { findings: { violations: [], backupFailure: { at: 1, reason: "no room" } } } },
@@ -62,13 +63,19 @@ test("each cause is one, in words; what an operator wished is none", async () =>
     ],
     [
       { requestLog: { nearLimit: async () => [{ account: 1, plan: "free", used: 1_000 }] } },
-      `ada@example.org has used ${Math.floor(100_000 / embeddedCatalog().plans["free"]!.tokensPerDay)} % of the day's allowance`,
+      `ada@example.org has used ${Math.floor(100_000 / embeddedCatalog().plans["free"]!.tokensPerDay)}% of today’s allowance`,
     ],
   ];
   for (const [change, wanted] of cases) {
     const found = await texts(change);
     expect([found.length, found.join().slice(0, wanted.length)]).toEqual([wanted === "" ? 0 : 1, wanted]);
   }
+});
+
+test("mails say it in the reader's language", () => {
+  const models = { kind: "model", values: { models: "a, b", others: 1 } };
+  expect(alertIn("de", models)).toBe("Kein Knoten bedient zurzeit a, b und 1 weiteres Modell");
+  expect(alertIn("zh", { kind: "old_backup", values: { day: "2026-11-25" } })).toBe("最近一次备份是 2026年11月25日");
 });
 
 const withoutOpenssl = missing("openssl", Bun.which("openssl") !== null, "install it");
@@ -89,7 +96,7 @@ test.skipIf(withoutOpenssl)(
     const node = { ...(down as object), health: "well", url: `https://127.0.0.1:${port}/v1` } as never;
     const clock = { wall: () => ends - dayMs, monotonic: () => 0 };
     expect(await texts({ nodes: () => [node], clock })).toEqual([
-      `The certificate of the node gpu-1 ends on ${new Date(ends).toISOString().slice(0, 10)}`,
+      `The certificate of the node gpu-1 expires on ${new Date(ends).toLocaleDateString("en", { dateStyle: "long", timeZone: "UTC" })}`,
     ]);
     await new Promise((closed) => server.close(closed));
     expect(await texts({ nodes: () => [node], clock })).toEqual([]); // nothing answers there any more

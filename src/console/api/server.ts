@@ -6,12 +6,25 @@ import { closed, count, nullable, oneOf, time, wholeText } from "./shapes.ts";
 
 export { ConfigEdit, ConfigEdited, ConfigShown, type ConfigTable, ConfigUndo } from "../../office/config-editing.ts";
 
-/** Something that an operator should look at, in a sentence, and the page of the console that shows more. */
+/** Something that an operator should look at, and the page of the console that shows more. */
 export const OperatorAlert = Type.Object({
-  kind: oneOf(["ledger", "node", "model", "disk", "backup", "certificate", "account", "mail"]),
+  /** Its sentence stands in the catalogs. */
+  kind: oneOf([
+    "ledger",
+    "node",
+    "model",
+    "disk",
+    "backup",
+    "old_backup",
+    "certificate",
+    "node_certificate",
+    "account",
+    "mail",
+  ]),
   /** What it is about, of its kind: the same as long as it lasts. */
   about: Type.String(),
-  text: Type.String(),
+  /** Of its sentence. `day` is such as 2026-11-28. */
+  values: Type.Record(Type.String(), Type.Union([Type.String(), Type.Integer()])),
   path: Type.String(),
 });
 export type OperatorAlert = Static<typeof OperatorAlert>;

@@ -2,7 +2,7 @@
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
 import { account, sells, session } from "./session.ts";
-import { loadTexts, t, type TextKey } from "./texts.ts";
+import { later, t, type TextKey } from "./texts.ts";
 
 export type PageEntry = Readonly<{
   path: string;
@@ -22,10 +22,7 @@ const page = <Name extends string>(
   path,
   name,
   icon,
-  load: async () => {
-    const [module] = await Promise.all([file(), path.startsWith("/operator") ? loadTexts("operators") : null]);
-    return module[component];
-  },
+  load: async () => (await later(file(), ...(path.startsWith("/operator") ? (["operators"] as const) : [])))[component],
 });
 
 /** `name`: what stands above them in the menu, if anything. */

@@ -2,8 +2,8 @@
 import type { IntlMessageFormat } from "intl-messageformat";
 import { language } from "./language.ts";
 
-/** What everybody sees, and what operators alone see. */
-export type TextPart = "people" | "operators";
+/** What the first page shows, what else everybody sees, and what operators alone see. */
+export type TextPart = "first" | "people" | "operators";
 /** As it stands in its file, or taken apart (`bundle.ts`) where it has values or elements: the parser stays on the server. */
 export type Text = string | ReturnType<IntlMessageFormat["getAst"]>;
 export type Texts = Readonly<Record<string, Text>>;

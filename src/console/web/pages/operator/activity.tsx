@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import type { OperatorAlert } from "../../../api/server.ts";
 import type { OverTime as Answer } from "../../../api/over-time.ts";
-import { count } from "../../format.ts";
+import { count, date } from "../../format.ts";
 import { Figure } from "../../parts/figure.tsx";
 import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -14,7 +14,7 @@ import { changeQuery, place } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { t } from "../../texts.ts";
 import { Card } from "../../parts/card.tsx";
-import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 
 const splits = ["model", "account", "node", "key", "endpoint"] as const;
 
@@ -80,7 +80,9 @@ const alertIcons = {
   model: "models",
   disk: "save",
   backup: "history",
+  old_backup: "history",
   certificate: "key",
+  node_certificate: "key",
   account: "account",
   mail: "warning",
 } as const satisfies Readonly<Record<OperatorAlert["kind"], IconName>>;
@@ -88,10 +90,11 @@ const alertIcons = {
 const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (
   <Card title={t("activity.needs_you")} class="card flush alerts" role="region" aria-label={t("activity.needs_you")}>
     <ul>
-      {alerts.map(({ kind, text, path }) => (
-        <li key={text}>
+      {alerts.map(({ kind, about, values, path }) => (
+        <li key={kind + about}>
           <a href={path}>
-            <Icon name={alertIcons[kind]} size={16} /> {text}
+            <Icon name={alertIcons[kind]} size={16} />{" "}
+            {t(`alert.${kind}`, "day" in values ? { ...values, day: date(values.day!) } : values)}
           </a>
         </li>
       ))}
@@ -108,20 +111,8 @@ const reasonColumns: readonly DataColumn<Reason>[] = [
     sort: ({ reason }) => reason,
     cell: ({ reason }) => <a href={`/operator/log${search({ reason })}`}>{reason.replaceAll("_", " ")}</a>,
   },
-  {
-    id: "status",
-    name: "activity.status",
-    isFigure: true,
-    sort: ({ status }) => status,
-    cell: ({ status }) => (status === 0 ? "–" : status),
-  },
-  {
-    id: "requests",
-    name: "common.requests",
-    isFigure: true,
-    sort: ({ requests }) => requests,
-    cell: ({ requests }) => count(requests),
-  },
+  figureColumn("status", "activity.status", ({ status }) => status || null, String),
+  figureColumn("requests", "common.requests", ({ requests }) => requests),
 ];
 
 const Reasons = ({ reasons }: { reasons: readonly Reason[] }): VNode => (

@@ -107,7 +107,7 @@ export type Incoming = Readonly<{
   /** The account of a signed-in browser's request, which has no key. Null or absent: a key is required. */
   signedIn?: (() => Soon<Principal | null>) | null;
   /** The client's address where known. Absent: unknown. */
-  address?: () => string | null;
+  address?: string | null;
   /** The body, or why it cannot be read. */
   body(account: AccountId): Promise<Body | Refusal>;
 }>;
@@ -286,9 +286,7 @@ const refusedAs = (
   { limits }: Principal,
   { address }: Incoming,
   { clock }: Pick<GatewayParts, "clock">,
-): Refusal | null => (limits === null ? null : refusedByLimits(limits, clock.wall(), address ?? unknownAddress));
-
-const unknownAddress = (): null => null;
+): Refusal | null => (limits === null ? null : refusedByLimits(limits, clock.wall(), address ?? null));
 
 type ReadParts = Pick<GatewayParts, "catalog" | "storedResponses" | "largeBodies"> &
   Readonly<{ pool?: Pick<GatewayParts["pool"], "isServed">; admission: Pick<RequestBooks, "refuseModel"> }>;

@@ -112,7 +112,7 @@ const createdInline: Answer = async (asked, { batches }) => {
 const by = ({ asker, key, address }: KeptAsked) => ({
   account: asker.account,
   keyHash: key === null ? null : keyHashOf(key),
-  address: address(),
+  address,
 });
 
 const results: Answer = async (asked, parts) => {

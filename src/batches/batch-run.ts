@@ -457,7 +457,8 @@ export class BatchRun {
     const record = new RequestRecord(requestId, batchesEndpoint[batch.form], clock.wall(), clock.monotonic());
     const head = { route: batch.endpoint, id: "", search: "", headers: new Headers() };
     const signedIn = () => this.#principal();
-    const address = () => batch.address;
+    const { address } = batch;
+    record.address = address;
     const parts = this.#partsOf(nodes);
     const incoming = { requestId, head, key: null, signedIn, address, body: async () => body };
     const admitted = await admit(incoming, this.#dialect, parts);

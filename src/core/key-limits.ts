@@ -33,10 +33,9 @@ export function changedLimits(had: KeyLimits | null, changed: Partial<KeyLimits>
 export const isExpired = ({ expiresAt }: Pick<KeyLimits, "expiresAt">, now: Ms): boolean =>
   expiresAt !== null && expiresAt <= now;
 
-/** Null where nothing is refused. `address`: the client's, where known; called only where it matters. */
-export function refusedByLimits(limits: KeyLimits, now: Ms, address: () => string | null): Refusal | null {
+/** Null where nothing is refused. `address`: the client's, where known. */
+export function refusedByLimits(limits: KeyLimits, now: Ms, address: string | null): Refusal | null {
   if (isExpired(limits, now)) return refuse("invalid_api_key");
   if (limits.addresses === null) return null;
-  const from = address();
-  return isAmong(limits.addresses, from) ? null : refuse("address_not_allowed", { address: from ?? "there" });
+  return isAmong(limits.addresses, address) ? null : refuse("address_not_allowed", { address: address ?? "there" });
 }

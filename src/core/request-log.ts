@@ -53,10 +53,15 @@ export type LogFilter = Readonly<{
   node: string | null;
   endpoint: string | null;
   status: readonly [from: number, to: number] | null;
-  /** "served" and "failed": without and with any reason. "refused" and "broken": with one of a 4xx, and of a 5xx. */
+  /**
+   * "served" and "failed": without and with any reason. "refused" and "broken": with one of a 4xx, and of a 5xx. "charged": those
+   * that sums of use count, also where they failed after a part of the reply.
+   */
   reason: string | null;
   /** The client's. */
   address: string | null;
+  /** By its name; of what was charged alone. */
+  endUser: string | null;
   priority: Priority | null;
   /** At or after, and before. */
   from: Ms | null;
@@ -80,6 +85,7 @@ export const anyRequest: LogFilter = {
   status: null,
   reason: null,
   address: null,
+  endUser: null,
   priority: null,
   from: null,
   to: null,

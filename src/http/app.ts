@@ -346,7 +346,7 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   };
 
   function whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal> {
-    const address = () => clientAddress(request, connection, addressHeader);
+    const address = clientAddress(request, connection, addressHeader);
     const { keys, clock } = parts;
     // A revoked key reads nothing that is stored, wherever it was revoked.
     const principal = (key: string) => (keys.principalNow ?? keys.principal).call(keys, key);

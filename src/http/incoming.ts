@@ -54,7 +54,7 @@ export const incomingOf = (
   keyHeaders: KeyHeaders,
   site: Site | null,
   keepsLarge: boolean,
-  address: () => string | null,
+  address: string | null,
   keep?: (body: RawBody) => void,
 ): Incoming => ({
   requestId,
@@ -79,7 +79,7 @@ export async function askerOf(
   keyHeaders: KeyHeaders,
   { keys, clock }: Pick<GatewayParts, "keys" | "clock">,
   site: Site | null,
-  address: () => string | null,
+  address: string | null,
 ): Promise<Principal | Refusal> {
   try {
     const key = keyHeaders.keyOf(request.headers);

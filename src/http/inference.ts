@@ -189,8 +189,7 @@ export class Inference implements LiveRequests {
     let raw: RawBody = "";
     const keep = passOn === undefined ? undefined : (body: RawBody) => void (raw = body);
     const keepsLarge = this.#parts.largeBodies !== undefined || passOn !== undefined;
-    const of = () => address;
-    const received = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, of, keep);
+    const received = incomingOf(request, head, record.requestId, keyHeaders, this.site, keepsLarge, address, keep);
     const incoming = takesForms(dialect) ? { ...received, body: this.#formOf(request) } : received;
     this.#arrived += 1;
     let admitted: Admitted | Refused | ForOthers;

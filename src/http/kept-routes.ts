@@ -20,7 +20,7 @@ export type KeptAsked = Readonly<{
   /** The id in the address; "" where there is none. */
   id: string;
   request: Request;
-  address: () => string | null;
+  address: string | null;
   body(): Promise<Body | Refusal>;
 }>;
 
@@ -53,7 +53,7 @@ export async function answerKept(
   const requestId = mintRequestId(clock.wall());
   const asker = await whoseIs(request, connection);
   if (isRefusal(asker)) return refusalReply(dialectOf(request), asker, requestId);
-  const address = () => clientAddress(request, connection, addressHeader);
+  const address = clientAddress(request, connection, addressHeader);
   const body = () => readBody(request, asker.account, true);
   const key = keyHeaders.keyOf(request.headers);
   const reply = await answer(route, { asker, key, id, request, address, body });

@@ -119,9 +119,8 @@ export class TokenRoutes {
     dialectOf: (body: Body) => Dialect | Refusal = () => assumed,
   ): Promise<Response> {
     const requestId = mintRequestId(this.#parts.clock.wall());
-    const asker = await askerOf(request, this.#parts.keyHeaders, this.#parts, this.#site, () =>
-      clientAddress(request, connection, this.#addressHeader),
-    );
+    const address = clientAddress(request, connection, this.#addressHeader);
+    const asker = await askerOf(request, this.#parts.keyHeaders, this.#parts, this.#site, address);
     if (isRefusal(asker)) return refusalReply(assumed, asker, requestId);
     const body = await readBody(request, asker.account, this.#parts.largeBodies !== undefined, this.#bodyTurns);
     if (isRefusal(body)) return refusalReply(assumed, body, requestId);

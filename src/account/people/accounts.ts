@@ -18,7 +18,8 @@ export class AccountError extends Error {
 
 export class EmailTaken extends AccountError {
   constructor(email: string) {
-    super(`an account with the e-mail ${email} exists already`);
+    // Names without one are those of teams.
+    super(`${email.includes("@") ? "an account with the e-mail" : "a team named"} ${email} exists already`);
   }
 }
 

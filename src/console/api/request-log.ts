@@ -17,10 +17,12 @@ export const LogFilter = Type.Object(
     endpoint: filterText(),
     /** "429", "4xx". */
     status: filterText(),
-    /** One of the reasons, "served" (no reason), "failed" (any), "refused" (of a 4xx) or "broken" (of a 5xx). */
+    /** A reason, "served" (none), "failed" (any), "refused" (of a 4xx), "broken" (of a 5xx), or "charged": what reports count. */
     reason: filterText(),
     /** The client's. */
     address: filterText(),
+    /** By name; of what was charged alone. */
+    end_user: filterText(),
     priority: filterText(),
     from: filterText(),
     to: filterText(),

@@ -54,7 +54,7 @@ export class ClientSockets {
       if (notOfMessages.includes(name) || name.startsWith("sec-websocket")) headers.delete(name);
     }
     const head = new Request(request.url, { headers });
-    const asker = (): ReturnType<typeof askerOf> => askerOf(head, keyHeaders, { keys, clock }, null, () => address);
+    const asker = (): ReturnType<typeof askerOf> => askerOf(head, keyHeaders, { keys, clock }, null, address);
     const by = await asker();
     if (isRefusal(by)) return refusalReply(dialect, by, requestId);
     const { account } = by;

@@ -83,10 +83,11 @@ export const requests = verb({
     endpoint: filter("To one endpoint.", "PATH"),
     status: filter("With one status, or one of a hundred.", "4xx"),
     reason: filter(
-      "Refused or failed for this reason; or `served`, `failed` for any reason, `refused` for one of a 4xx, `broken` for one of a 5xx.",
+      "Refused or failed for this reason; or `served`, `failed` for any reason, `refused` for one of a 4xx, `broken` for one of a 5xx; `charged` for what reports count.",
       "REASON",
     ),
     address: filter("From one address.", "ADDRESS"),
+    end_user: filter("Charged, for one end user.", "NAME"),
     priority: filter("Of one class in line.", "PRIORITY"),
     from: filter("From a time on.", "TIME"),
     to: filter("Before a time.", "TIME"),

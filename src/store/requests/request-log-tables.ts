@@ -99,7 +99,7 @@ export class RequestLogTables {
     const [counted] = await this.#tables.ask<Readonly<{ requests: number }>>(readGone);
     const gone = counted?.requests ?? 0;
     if (requestId !== null && named === null) return { rows: [], next: null, searchedTo: null, gone };
-    const isServed = (reason === null || reason === "served") && statusFits(filter.status, 200);
+    const isServed = [null, "served", "charged"].includes(reason) && statusFits(filter.status, 200);
     const place = before ?? { served: Number.MAX_SAFE_INTEGER, failed: Number.MAX_SAFE_INTEGER };
     const [failed, served] = await Promise.all([
       reason === "served" ? [] : this.#failedBefore(filter, named, place.failed, limit + 1, now - this.#keepMs),
@@ -310,12 +310,13 @@ const lastAddresses = statement(
 
 /** The same columns of both, by which filters and readers know them. */
 export const servedLog = (from: string, more = ""): string => `
-  SELECT ${more} at, billing_key AS request_id, account_id, key_id, endpoint, model, asked_model, tags, priority, cost_center, 200 AS status, NULL::text AS reason, NULL::text AS cause, node,
+  SELECT ${more} at, billing_key AS request_id, account_id, key_id, endpoint, model, asked_model, tags, priority, cost_center, end_user_id, 200 AS status, NULL::text AS reason, NULL::text AS cause, node,
     wait_ms, sent_ms, first_token_ms, duration_ms, input_fresh + input_cached AS input, input_cached AS cached_input,
     output, reasoning, billed_tokens, input_cents, cached_input_cents, output_cents, input_parts, cached_input_parts, output_parts, 0 AS more
   FROM ${from}`;
 const failedLog = `
-  SELECT sequence, at, request_id, account_id, key_id, endpoint, model, asked_model, tags, priority, NULL::text AS cost_center, status, reason, cause, node, wait_ms, sent_ms,
+  SELECT sequence, at, request_id, account_id, key_id, endpoint, model, asked_model, tags, priority, NULL::text AS cost_center,
+    (SELECT end_user_id FROM journal WHERE billing_key = failed_requests.request_id) AS end_user_id, status, reason, cause, node, wait_ms, sent_ms,
     first_token_ms, duration_ms, input, 0 AS cached_input, output, 0 AS reasoning, coalesce(
       (SELECT billed_tokens FROM journal WHERE billing_key = failed_requests.request_id), 0) AS billed_tokens,
     NULL::bigint AS input_cents, NULL::bigint AS cached_input_cents, NULL::bigint AS output_cents,
@@ -357,6 +358,8 @@ export function conditionsOf(filter: LogFilter, named: string | null, taken: num
   if (filter.reason === "failed") parts.push("AND log.reason IS NOT NULL");
   else if (filter.reason === "refused" || filter.reason === "broken") {
     parts.push(`AND log.reason IN (${(filter.reason === "broken" ? brokenReasons : refusedReasons).join(", ")})`);
+  } else if (filter.reason === "charged") {
+    parts.push("AND (log.reason IS NULL OR EXISTS (SELECT 1 FROM journal WHERE billing_key = log.request_id))");
   } else if (filter.reason !== "served") also(filter.reason, "reason =", "text");
   if (filter.priority === "standard") parts.push("AND log.priority IS NULL");
   else also(filter.priority, "priority =", "text");
@@ -364,6 +367,12 @@ export function conditionsOf(filter: LogFilter, named: string | null, taken: num
     values.push(filter.address);
     parts.push(
       `AND EXISTS (SELECT 1 FROM request_addresses AS a WHERE a.request_id = log.request_id AND a.address = $${taken + values.length}::text)`,
+    );
+  }
+  if (filter.endUser !== null) {
+    values.push(filter.endUser);
+    parts.push(
+      `AND EXISTS (SELECT 1 FROM end_users AS e WHERE e.account_id = log.account_id AND e.id = log.end_user_id AND e.name = $${taken + values.length}::text)`,
     );
   }
   also(filter.from, "at >=", "bigint");

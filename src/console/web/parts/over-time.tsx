@@ -36,11 +36,13 @@ type OverTimeProps = Readonly<{
   splits: readonly Split[];
   /** More filters of the page. */
   children?: ComponentChildren;
+  /** What leads from the figures to what they count, for operators. */
+  counted?: (answer: Answer) => ComponentChildren;
   /** What stands below, made of the same answer. */
   below?: (answer: Answer) => ComponentChildren;
 }>;
 
-export function OverTime({ account = "", splits, children, below }: OverTimeProps): VNode {
+export function OverTime({ account = "", splits, children, counted, below }: OverTimeProps): VNode {
   const asked = askedIn(place.value.query, splits);
   const { filters, range, by } = asked;
   const query = {
@@ -87,8 +89,12 @@ export function OverTime({ account = "", splits, children, below }: OverTimeProp
       <Loaded resource={answer} lines={10}>
         {(value) => (
           <div class="stack-large">
-            <Drawn answer={value} asked={asked} />
-            {value.parts.length > 0 && <Parts answer={value} by={by} splits={splits} ofAll={account === "*"} />}
+            <Drawn answer={value} asked={asked}>
+              {counted?.(value)}
+            </Drawn>
+            {value.parts.length > 0 && (
+              <Parts answer={value} by={by} splits={splits} isLogged={counted !== undefined} />
+            )}
             {below?.(value)}
           </div>
         )}
@@ -172,7 +178,9 @@ function tilesOf({ total, before, course }: Answer, by: Split): Partial<Record<M
   };
 }
 
-function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; asked: AskedOverTime }): VNode {
+type DrawnProps = Readonly<{ answer: Answer; asked: AskedOverTime; children: ComponentChildren }>;
+
+function Drawn({ answer, asked: { measure: wanted, by }, children }: DrawnProps): VNode {
   const { total, course, step_ms: stepMs } = answer;
   const tiles = tilesOf(answer, by);
   const measure = tiles[wanted] === undefined ? usual.measure : wanted;
@@ -202,6 +210,7 @@ function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; ask
           );
         })}
       </div>
+      {children}
       <Card
         title={titleOf(measure, by, answer)}
         class="card"
@@ -233,11 +242,11 @@ function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; ask
 
 type Part = Answer["parts"][number];
 
-type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]; ofAll: boolean }>;
+type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]; isLogged: boolean }>;
 
 /** Of what it is made: a click on a name shows that alone. */
-function Parts({ answer, by, splits, ofAll }: PartsProps): VNode {
-  const columns = columnsOf(answer, by, ofAll);
+function Parts({ answer, by, splits, isLogged }: PartsProps): VNode {
+  const columns = columnsOf(answer, by, isLogged);
   const title = t("over_time.parts");
   return (
     <Card
@@ -264,7 +273,8 @@ function Parts({ answer, by, splits, ofAll }: PartsProps): VNode {
   );
 }
 
-function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonly DataColumn<Part>[] {
+function columnsOf(answer: Answer, by: Split, isLogged: boolean): readonly DataColumn<Part>[] {
+  const { parts, total } = answer;
   // What is counted of nodes is not billed.
   const isPaid = by !== "node" && (sells.value || total.billed_tokens > 0);
   const amountOf = ({ billed_tokens, input, output }: Omit<Part, "name" | "label">): number =>
@@ -288,7 +298,7 @@ function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonl
     figureColumn("share", "over_time.share", amountOf, (amount) => share(amount, all)),
     figureColumn("requests", "common.requests", ({ requests }) => requests, count, {
       cell: (part) => {
-        const log = ofAll ? logOf(part, by) : null;
+        const log = isLogged ? partInLog(answer, part, by) : null;
         return log === null ? count(part.requests) : <a href={log}>{count(part.requests)}</a>;
       },
     }),
@@ -312,8 +322,19 @@ function PartName({ part, by }: { part: Part; by: Split }): VNode {
   return <a href={`${place.value.path}?${query}`}>{shown}</a>;
 }
 
-/** Its requests one by one, for operators. */
-function logOf({ name, label }: Part, by: Split): string | null {
-  if (name === null || name === "" || by === "key" || by === "end_user") return null;
-  return `/operator/log${search({ [by]: by === "account" ? label : name })}`;
+/** The requests of the figures shown one by one, for operators. */
+export function inLog({ from, until }: Answer, more: Readonly<Record<string, string>>): string {
+  const { model, endpoint, key, account } = Object.fromEntries(place.value.query);
+  return `/operator/log${search({ model, endpoint, key, account, from, to: until, ...more })}`;
+}
+
+function partInLog(answer: Answer, { name, label }: Part, by: Split): string | null {
+  if (name === null || name === "") return null;
+  if (by === "node") return inLog(answer, { node: name, reason: "served" });
+  // Of all accounts, a key's label begins with its account.
+  const [account, key, ...more] =
+    by !== "key" || label === null ? [] : name.includes(" ") ? label.split(", ") : ["", label];
+  if (by === "key" && (key === undefined || more.length > 0)) return null;
+  const of = by === "key" ? { ...(account && { account }), key: key! } : { [by]: by === "account" ? label! : name };
+  return inLog(answer, { ...of, reason: "charged" });
 }

@@ -103,7 +103,7 @@ const Badges = ({ account }: { account: OperatorAccount }): VNode => (
 /** The requests that a number counts. */
 const logPath = (account: string, more: Readonly<Record<string, string>> = {}): string =>
   `/operator/log${search({ account, ...more })}`;
-const servedSince = (from: string) => ({ reason: "served", from });
+const chargedSince = (from: string) => ({ reason: "charged", from });
 
 const startOfDay = (daysAgo: number): string => new Date((Math.floor(now() / dayMs) - daysAgo) * dayMs).toISOString();
 const startOfMonth = (): string => `${new Date(now()).toISOString().slice(0, 7)}-01T00:00:00.000Z`;
@@ -117,7 +117,7 @@ function Figures({ account, use }: { account: OperatorAccount; use: AccountUse |
     ) : (
       <>
         {t(sells.value ? "sheet.balance_tokens" : "sheet.model_tokens")},{" "}
-        <a href={logPath(email, servedSince(from))}>{t("common.requests_counted", { requests: of.requests })}</a>
+        <a href={logPath(email, chargedSince(from))}>{t("common.requests_counted", { requests: of.requests })}</a>
       </>
     );
   const amount = (of: AccountUse["today"] | undefined): string | null =>
@@ -162,7 +162,7 @@ function ModelUse({ email, use: { models } }: { email: string; use: AccountUse }
         {requests === 0 ? (
           "0"
         ) : (
-          <a href={logPath(email, { model, ...servedSince(startOfDay(daysAgo)) })}>{count(requests)}</a>
+          <a href={logPath(email, { model, ...chargedSince(startOfDay(daysAgo)) })}>{count(requests)}</a>
         )}
         <div class="quiet small-text">{t("sheet.tokens", { tokens: compact(input + output) })}</div>
       </>
@@ -298,12 +298,19 @@ function EndUsers({ email, use: { end_users: endUsers } }: { email: string; use:
         <>
           {name || <span class="quiet">{t(name === null ? "sheet.erased" : "sheet.unnamed")}</span>}
           <div class="small-text">
-            <a href={logPath(email, { key, ...servedSince(startOfDay(29)) })}>{key}</a>
+            <a href={logPath(email, { key, ...chargedSince(startOfDay(29)) })}>{key}</a>
           </div>
         </>
       ),
     },
-    figureColumn("requests", "common.requests", ({ requests }) => requests),
+    figureColumn("requests", "common.requests", ({ requests }) => requests, count, {
+      cell: ({ key, name, requests }) =>
+        name ? (
+          <a href={logPath(email, { key, end_user: name, ...chargedSince(startOfDay(29)) })}>{count(requests)}</a>
+        ) : (
+          count(requests)
+        ),
+    }),
     figureColumn("tokens", "log.tokens", ({ input, output }) => input + output, compact),
     figureColumn("limit", "sheet.end_user_limit", (row) => row.limit_day, count, { look: "quiet" }),
   ];

@@ -1,10 +1,10 @@
 // Where operators land: what needs them, what runs now, and what was used over time by all accounts or one.
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import type { OperatorAlert } from "../../../api/server.ts";
 import type { OverTime as Answer } from "../../../api/over-time.ts";
 import { count, date } from "../../format.ts";
 import { Figure } from "../../parts/figure.tsx";
-import { OverTime } from "../../parts/over-time.tsx";
+import { inLog, OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Icon, type IconName } from "../../parts/icons.tsx";
 import { Failure } from "../../parts/states.tsx";
@@ -12,7 +12,7 @@ import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { changeQuery, place } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
-import { t } from "../../texts.ts";
+import { rich, t } from "../../texts.ts";
 import { Card } from "../../parts/card.tsx";
 import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 
@@ -25,7 +25,8 @@ export const ActivityPage = (): VNode => (
       <OverTime
         account="*"
         splits={splits}
-        below={({ reasons }) => reasons.length > 0 && <Reasons reasons={reasons} />}
+        counted={(answer) => <Counted of={answer} />}
+        below={(answer) => answer.reasons.length > 0 && <Reasons of={answer} />}
       >
         <input
           type="search"
@@ -104,25 +105,43 @@ const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (
 
 type Reason = Answer["reasons"][number];
 
-const reasonColumns: readonly DataColumn<Reason>[] = [
-  {
-    id: "reason",
-    name: "activity.reason",
-    sort: ({ reason }) => reason,
-    cell: ({ reason }) => <a href={`/operator/log${search({ reason })}`}>{reason.replaceAll("_", " ")}</a>,
-  },
-  figureColumn("status", "activity.status", ({ status }) => status || null, String),
-  figureColumn("requests", "common.requests", ({ requests }) => requests),
-];
+/** Each figure leads to the requests that it counts. */
+const Counted = ({ of: answer }: { of: Answer }): VNode => {
+  const to = (reason: string) => (inner: ComponentChildren) => <a href={inLog(answer, { reason })}>{inner}</a>;
+  const [refused = 0, failed = 0, left = 0] = (["refused", "failed", "left"] as const).map(
+    (each) => answer.course?.total[each][0],
+  );
+  const links = { charged: to("charged"), broken: to("broken"), gone: to("left"), denied: to("refused") };
+  return <p>{rich("activity.in_log", { requests: answer.total.requests, refused, failed, left, ...links })}</p>;
+};
 
-const Reasons = ({ reasons }: { reasons: readonly Reason[] }): VNode => (
+/** They are of all requests of the time, whatever the figures are limited to. */
+const reasonColumns = ({ from, until: to }: Answer): readonly DataColumn<Reason>[] => {
+  const link = (reason: string, shown: string): VNode => (
+    <a href={`/operator/log${search({ reason, from, to })}`}>{shown}</a>
+  );
+  return [
+    {
+      id: "reason",
+      name: "activity.reason",
+      sort: ({ reason }) => reason,
+      cell: ({ reason }) => link(reason, reason.replaceAll("_", " ")),
+    },
+    figureColumn("status", "activity.status", ({ status }) => status || null, String),
+    figureColumn("requests", "common.requests", ({ requests }) => requests, count, {
+      cell: ({ reason, requests }) => link(reason, count(requests)),
+    }),
+  ];
+};
+
+const Reasons = ({ of: answer }: { of: Answer }): VNode => (
   <Card title={t("activity.refused")}>
     <DataTable
       name="reasons"
       prefix="reason_"
       caption={t("activity.refused")}
-      columns={reasonColumns}
-      rows={reasons}
+      columns={reasonColumns(answer)}
+      rows={answer.reasons}
       rowKey={({ reason }) => reason}
       first="-requests"
     />

@@ -29,7 +29,7 @@ const pageRows = 50;
 
 const usual = ["request_id", "account", "key", "model", "node", "status", "reason"] as const;
 const further = [
-  ...(["from", "to", "address", "priority", "endpoint"] as const),
+  ...(["from", "to", "address", "end_user", "priority", "endpoint"] as const),
   ...(["wait_min_ms", "first_token_min_ms", "duration_min_ms", "tokens_min", "billed_min"] as const),
 ];
 type Name = (typeof usual)[number] | (typeof further)[number];
@@ -140,7 +140,7 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
       />
     </label>
   );
-  const results = ["served", "failed", "refused", "broken"] as const;
+  const results = ["served", "failed", "refused", "broken", "charged"] as const;
   const reasons = (choices?.reasons ?? []).map((reason) => [reason, inWords(reason)] as const);
   const least = { inputMode: "numeric", pattern: "[0-9]*" };
   return (
@@ -160,6 +160,7 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
           {time("from")}
           {time("to")}
           {input("address", { type: "search" })}
+          {input("end_user", { type: "search" })}
           {select("priority", priorities)}
           {input("endpoint", { type: "search" })}
           {input("wait_min_ms", least)}

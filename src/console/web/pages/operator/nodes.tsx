@@ -112,7 +112,7 @@ const columnsOf = (wish: NodeWish | null): readonly DataColumn<OperatorNode>[] =
   figureColumn("queue", "nodes.queue", ({ line }) => line.waiting, count, {
     cell: ({ line }) => (
       <>
-        {count(line.waiting)}
+        {line.waiting === 0 ? "0" : <a href="/operator/line">{count(line.waiting)}</a>}
         {line.since !== null && <p class="quiet small-text">{t("nodes.oldest", { since: ago(line.since) })}</p>}
       </>
     ),

@@ -110,7 +110,7 @@ if (import.meta.main) {
     sqlite.transaction(() => {
       for (const line of linesOf(flags.lines, flags.scattered)) {
         insert.run(...line);
-        tsv.write(`${line.map((value) => value ?? "\\N").join("\t")}\n`);
+        void tsv.write(`${line.map((value) => value ?? "\\N").join("\t")}\n`);
       }
     })();
     await tsv.end();

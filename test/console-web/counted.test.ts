@@ -25,25 +25,18 @@ function engine(): Bun.Server<undefined> {
           data: [well, failing, breaking, slow].map((id) => ({ id, object: "model" })),
         });
       if (pathname !== "/v1/chat/completions") return new Response(null, { status: 404 });
-      const { model, stream } = (await request.json()) as { model: string; stream?: boolean };
+      const { model } = (await request.json()) as { model: string };
       if (model === failing) return Response.json({ error: { message: "CUDA out of memory" } }, { status: 500 });
+      const event = (choice: object, more: object = {}): string =>
+        `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model, choices: [{ index: 0, ...choice }], ...more })}\n\n`;
       const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
-      const message = { role: "assistant", content: "Hi." };
-      if (stream !== true)
-        return Response.json({
-          id: "c",
-          object: "chat.completion",
-          created: 1,
-          model,
-          choices: [{ index: 0, message, finish_reason: "stop" }],
-          usage,
-        });
-      const chunk = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model, choices: [{ index: 0, delta: { content: "Hi." } }] })}\n\n`;
+      const end = event({ delta: {}, finish_reason: "stop" }, { usage });
       const body = new ReadableStream({
         start(controller) {
-          if (model === breaking) controller.enqueue(chunk);
-          // Without a last event it was broken off.
-          if (model === breaking) controller.close();
+          if (model === slow) return;
+          // Without its end an answer was broken off.
+          controller.enqueue(event({ delta: { content: "Hi." } }) + (model === well ? `${end}data: [DONE]\n\n` : ""));
+          controller.close();
         },
       });
       return new Response(body, { headers: { "content-type": "text/event-stream" } });
@@ -131,7 +124,7 @@ describe.skipIf(withoutBrowser)("numbers that count requests", () => {
       .first()
       .waitFor();
     if ((await file.count()) === 0) return 0;
-    const reply = await page.context().request.get(String(await file.evaluate("link => link.href")));
+    const reply = await page.context().request.get((await file.getAttribute("href"))!);
     const rows = (await reply.json()) as readonly { more: number }[];
     return rows.reduce((sum, { more }) => sum + 1 + more, 0);
   }

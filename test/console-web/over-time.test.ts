@@ -332,6 +332,27 @@ describe.skipIf(withoutBrowser || onPostgres)("usage over time", () => {
     await page.getByRole("button", { name: "Node", exact: true }).click();
     await tile(page, "Refused or failed").click();
     await shot(page, "activity-failed");
+
+    // A model's page and a node's have their own.
+    const api = async (query: string) => {
+      const reply = await page.request.get(`/console/api/over-time?range=24h&${query}`);
+      return reply.ok() ? ((await reply.json()) as OverTime) : reply.status();
+    };
+    const [each, one] = [await api("account=*&by=node"), await api("account=*&by=node&node=demo")] as [
+      OverTime,
+      OverTime,
+    ];
+    expect(one.parts).toEqual(each.parts.filter(({ name }) => name === "demo"));
+    expect(one.total).toMatchObject({ requests: one.parts[0]!.requests, input: one.parts[0]!.input });
+    expect(one.total.requests).toBeGreaterThan(0);
+    expect(one.course!.steps).toEqual(each.course!.series.find(({ label }) => label === "demo")!.steps);
+    for (const wrong of ["account=*&by=model", "account=*&by=node&model=core-3", `account=${ada}&by=node`, "by=node"])
+      expect([wrong, await api(`${wrong}&node=demo`)]).toEqual([wrong, 400]);
+    await person.goTo("/operator/nodes/demo?range=24h&show=requests", "demo");
+    await shows(page, one.total.requests);
+    await person.goTo("/operator/models/core-3?range=24h", "core-3");
+    await shows(page, requestsOf(Date.parse(each.from), Infinity, null, "core-3").length + 1); // and the newcomer's
+    await expectAccessible(page);
     expect(person.problems).toEqual([]);
   });
 

@@ -49,9 +49,9 @@ export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<B
     // A classic script: a module would wait until the page is parsed, and shares no file with others.
     bundled(["first.ts"], "iife", kept),
   ]);
-  const files = [...kept, ...texts.map(({ file }) => file), ...modules.files, ...classic.files];
-  const metas = texts.map(({ name, file }) => `<meta name="${name}" content="${file.path}" />`).join("\n    ");
-  const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", metas), files);
+  const files = [...kept, ...texts, ...modules.files, ...classic.files];
+  const named = texts.map(({ path }) => path).join(" ");
+  const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", named), files);
   const written = Object.entries({ "/index.html": page, "/preloads.txt": modules.preloads }).map(([path, text]) => ({
     path,
     bytes: new TextEncoder().encode(text),
@@ -136,9 +136,9 @@ function named(bytes: Uint8Array, name: string): File {
   return { path: `/assets/${name.replace(".", `-${hash}.`)}`, bytes };
 }
 
-/** The texts of each language; `name` is what the page calls the file. */
-async function textFiles(): Promise<readonly Readonly<{ name: string; file: File }>[]> {
-  const found = await Array.fromAsync(new Bun.Glob("*/{people,operators}.json").scan(languages));
+/** The texts of each language. */
+async function textFiles(): Promise<readonly File[]> {
+  const found = await Array.fromAsync(new Bun.Glob("*/{people,operators,phrases}.json").scan(languages));
   return Promise.all(
     found.sort().map(async (file) => {
       const name = `texts-${file.replace("/", "-").replace(".json", "")}`;
@@ -150,7 +150,7 @@ async function textFiles(): Promise<readonly Readonly<{ name: string; file: File
         key,
         /[{<']/.test(text) ? new IntlMessageFormat(text, "en").getAst() : text,
       ]);
-      return { name, file: named(new TextEncoder().encode(JSON.stringify(Object.fromEntries(texts))), `${name}.json`) };
+      return named(new TextEncoder().encode(JSON.stringify(Object.fromEntries(texts))), `${name}.json`);
     }),
   );
 }

@@ -1,6 +1,7 @@
 // Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
+import { inWords } from "./request.ts";
 import { account, sells, session } from "./session.ts";
 import { loadTexts, t, type TextKey } from "./texts.ts";
 
@@ -23,7 +24,9 @@ const page = <Name extends string>(
   name,
   icon,
   load: async () => {
-    const [module] = await Promise.all([file(), path.startsWith("/operator") ? loadTexts("operators") : null]);
+    // Operators' pages show what the server says, so that its phrases are needed, too.
+    const texts = path.startsWith("/operator") ? [loadTexts("operators"), inWords("")] : [];
+    const [module] = await Promise.all([file(), ...texts]);
     return module[component];
   },
 });

@@ -10,6 +10,7 @@ import { Meter } from "../../parts/meter.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { toastWithUndo } from "../../parts/toasts.tsx";
+import { said } from "../../phrases.ts";
 import { get, post, search } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { rowOf } from "../../route.ts";
@@ -125,7 +126,7 @@ const Node = ({ of: node }: { of: OperatorNode }): VNode => (
 
 const Now = ({ node, wish }: NodeProps): VNode => (
   <>
-    {node.problem !== null && <p>{sentence(node.problem)}</p>}
+    {node.problem !== null && <p>{sentence(said(node.problem))}</p>}
     {node.drained_since !== null && (
       <p role="status">{t("nodes.drained_since", { since: moment(node.drained_since), running: node.busy })}</p>
     )}
@@ -164,7 +165,7 @@ const Facts = ({ node }: { node: OperatorNode }): VNode => (
         value={
           <>
             <a href={`/operator/log${search({ node: node.name, reason: "broken" })}`}>{moment(node.last_error.at)}</a>:{" "}
-            {node.last_error.message}
+            {said(node.last_error.message)}
           </>
         }
       />
@@ -278,6 +279,6 @@ const TestOutcome = ({ of: { model, first_token_ms: first, took_ms: took, proble
   ) : (
     <p>
       <span class="badge bad">{t("nodes.failed")}</span> {model === null ? "" : `${model}: `}
-      {sentence(problem)}
+      {sentence(said(problem))}
     </p>
   );

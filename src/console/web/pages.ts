@@ -3,7 +3,7 @@ import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
 import { inWords } from "./request.ts";
 import { account, sells, session } from "./session.ts";
-import { loadTexts, t, type TextKey } from "./texts.ts";
+import { later, t, type TextKey } from "./texts.ts";
 
 export type PageEntry = Readonly<{
   path: string;
@@ -24,9 +24,9 @@ const page = <Name extends string>(
   name,
   icon,
   load: async () => {
-    // Operators' pages show what the server says, so that its phrases are needed, too.
-    const texts = path.startsWith("/operator") ? [loadTexts("operators"), inWords("")] : [];
-    const [module] = await Promise.all([file(), ...texts]);
+    if (!path.startsWith("/operator")) return (await later(file()))[component];
+    // Operators' pages show what the server says, too.
+    const [module] = await Promise.all([later(file(), "operators"), inWords("")]);
     return module[component];
   },
 });

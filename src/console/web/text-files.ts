@@ -2,8 +2,8 @@
 import type { IntlMessageFormat } from "intl-messageformat";
 import { language } from "./language.ts";
 
-/** What everybody sees, what operators alone see, and what the server says; English has no file of that. */
-export type TextPart = "people" | "operators" | "phrases";
+/** What the first page shows, what else everybody sees, what operators alone see, and what the server says, if not English. */
+export type TextPart = "first" | "people" | "operators" | "phrases";
 /** As it stands in its file, or taken apart (`bundle.ts`) where it has values or elements: the parser stays on the server. */
 export type Text = string | ReturnType<IntlMessageFormat["getAst"]>;
 export type Texts = Readonly<Record<string, Text>>;

@@ -7,33 +7,40 @@ import { columnsOf, exactText, rulesOf, whole } from "./columns.ts";
 export const journalFolds = pgTable("journal_folds", columnsOf("journal_folds"), rulesOf("journal_folds"));
 const costCenterFolds = pgTable("cost_center_folds", columnsOf("cost_center_folds"), rulesOf("cost_center_folds"));
 
+const sumColumns = () => ({
+  accountId: whole("account_id").notNull(),
+  day: integer().notNull(),
+  model: text().notNull(),
+  endpoint: text().notNull(),
+  keyId: integer("key_id").notNull(),
+  endUserId: integer("end_user_id").notNull(),
+  costCenter: text("cost_center").notNull(),
+  requests: whole().notNull(),
+  input: whole().notNull(),
+  cachedInput: whole("cached_input").notNull(),
+  output: whole().notNull(),
+  reasoning: whole().notNull(),
+  billedTokens: whole("billed_tokens").notNull(),
+});
+
 /**
- * Replies of days that are over, for the usage page; a mark in `counters` says up to which day. Account 0 is all accounts
- * together, end user 0 none. Nothing is decided by them.
+ * Replies of days that are over; a mark in `counters` says up to which day. Account 0 is all accounts together, end user 0 none.
+ * Nothing is decided by them. They took the place of `usage_days`, whose key had no cost center.
  */
-export const usageDays = pgTable(
-  "usage_days",
-  {
-    accountId: whole("account_id").notNull(),
-    day: integer().notNull(),
-    model: text().notNull(),
-    endpoint: text().notNull(),
-    keyId: integer("key_id").notNull(),
-    endUserId: integer("end_user_id").notNull(),
-    requests: whole().notNull(),
-    input: whole().notNull(),
-    cachedInput: whole("cached_input").notNull(),
-    output: whole().notNull(),
-    reasoning: whole().notNull(),
-    billedTokens: whole("billed_tokens").notNull(),
-  },
-  (table) => [
+const served = (name: string) =>
+  pgTable(name, sumColumns(), (table) => [
     primaryKey({
-      columns: [table.accountId, table.day, table.model, table.endpoint, table.keyId, table.endUserId],
+      columns: [
+        ...[table.accountId, table.day, table.model, table.endpoint, table.keyId, table.endUserId, table.costCenter],
+      ] as [typeof table.accountId],
     }),
-    index("usage_days_by_day").on(table.day),
-  ],
-);
+    index(`${name}_by_day`).on(table.day),
+  ]);
+/** Of all that have tags once more, and of no account 0. A row's tags are longer than a key may be. */
+const taggedDays = pgTable("tagged_days", { ...sumColumns(), tags: text().notNull() }, (table) => [
+  index("tagged_days_by_account").on(table.accountId, table.day),
+  index("tagged_days_by_day").on(table.day),
+]);
 
 /** What the operators' charts are made of, of all gateways together, in steps of a minute, an hour and a day. */
 export const activity = pgTable(
@@ -194,7 +201,10 @@ export const jobs = pgTable("jobs", {
 export const usageTables: readonly Readonly<{ table: PgTable; fillFactor?: number }>[] = [
   { table: journalFolds },
   { table: costCenterFolds },
-  { table: usageDays },
+  { table: served("served_days") },
+  /** By the first day of each month. */
+  { table: served("served_months"), fillFactor: 80 },
+  { table: taggedDays },
   { table: activity, fillFactor: 80 },
   { table: failedRequests },
   { table: requestAddresses },

@@ -184,7 +184,7 @@ export const ledgerMeta = pgTable(
   () => [check("ledger_meta_one_row", sql`id = 1`)],
 );
 
-export const schemaVersion = 12;
+export const schemaVersion = 13;
 /** Programs whose schema is older than this must not write: raised only where what they would write is wrong. */
 export const oldestProgram = 1;
 

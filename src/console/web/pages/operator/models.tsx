@@ -8,6 +8,7 @@ import { Fact } from "../../parts/fact.tsx";
 import { Figure } from "../../parts/figure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
+import { said } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
 import { type Resource, useEvery, useResource } from "../../resource.ts";
 import { rowOf } from "../../route.ts";
@@ -308,7 +309,15 @@ function SickNodes(): VNode | null {
       )}
       {sick.map(({ name, url, problem }) => (
         <p key={name} class="notice" role="status">
-          <span>{rich("models.sick", { name, url, problem, strong, code: (inner) => <code>{inner}</code> })}</span>
+          <span>
+            {rich("models.sick", {
+              name,
+              url,
+              problem: said(problem ?? ""),
+              strong,
+              code: (inner) => <code>{inner}</code>,
+            })}
+          </span>
         </p>
       ))}
     </>

@@ -9,6 +9,7 @@ import { Figure } from "../../parts/figure.tsx";
 import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
+import { said } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
 import { type Resource, useEvery, useResource } from "../../resource.ts";
 import { rowOf } from "../../route.ts";
@@ -312,7 +313,15 @@ function SickNodes(): VNode | null {
       )}
       {sick.map(({ name, url, problem }) => (
         <p key={name} class="notice" role="status">
-          <span>{rich("models.sick", { name, url, problem, strong, code: (inner) => <code>{inner}</code> })}</span>
+          <span>
+            {rich("models.sick", {
+              name,
+              url,
+              problem: said(problem ?? ""),
+              strong,
+              code: (inner) => <code>{inner}</code>,
+            })}
+          </span>
         </p>
       ))}
     </>

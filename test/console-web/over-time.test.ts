@@ -193,6 +193,27 @@ describe.skipIf(withoutBrowser || onPostgres)("usage over time", () => {
     const few = requestsOf(today - 2 * dayMs, today, undefined, "core-3").length;
     await shows(page, few);
     await expectEventually(() => page.getByRole("region", { name: "Requests" }).locator("tbody tr").count(), few);
+    // Each page of them has an address, and other filters begin with the first.
+    await page.goto("/usage?range=1y");
+    const row = page.getByRole("region", { name: "Requests" }).locator("tbody tr").first();
+    const textOf = () => row.innerText();
+    const older = page.getByRole("navigation", { name: "Pages: Requests" }).getByRole("button", { name: "Older" });
+    await older.click();
+    await page.waitForURL(/after=/);
+    const second = page.url();
+    await older.click();
+    await page.waitForURL((url) => /after=/.test(url.search) && url.href !== second);
+    await page.getByRole("button", { name: "Newer" }).click();
+    expect(page.url()).toBe(second);
+    await expectEventually(() => page.locator("[aria-busy=true]").count(), 0);
+    const text = await textOf();
+    await page.reload();
+    await expectEventually(textOf, text);
+    await page.getByRole("button", { name: "Newer" }).click();
+    await page.waitForURL(/usage\?range=1y$/);
+    await older.click();
+    await page.getByRole("combobox", { name: "Model" }).selectOption("core-3");
+    await page.waitForURL(/usage\?range=1y&model=core-3$/);
     for (const wrong of ["from=x", "from=2026-02-02&to=2026-02-01", "range=2y", "by=salary", "key=x"]) {
       expect([wrong, (await page.request.get(`/console/api/over-time?${wrong}`)).status()]).toEqual([wrong, 400]);
     }

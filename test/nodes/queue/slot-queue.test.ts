@@ -4,6 +4,7 @@ import { nodeLines } from "../../../src/nodes/queue/line-view.ts";
 import { SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import type { Chooser, NodeHealth, Place, QueueNode, RefusalCause } from "../../../src/nodes/queue/slot-queue.ts";
+import { idlest } from "./idlest.ts";
 
 /** On nodes now, in the order in which they came there. */
 let running: TestPlace[] = [];
@@ -36,9 +37,9 @@ const node = (name: string, slots = 1, models: readonly string[] = ["m"]): Queue
   serves: (model) => models.includes(model),
 });
 
-function queueOf(nodes: readonly QueueNode[], maxWaitMs = 1_000, placesMax?: number): SlotQueue {
+function queueOf(nodes: readonly QueueNode[], maxWaitMs = 1_000, placesMax = 100): SlotQueue {
   running = [];
-  const queue = new SlotQueue(maxWaitMs, placesMax);
+  const queue = new SlotQueue(maxWaitMs, placesMax, idlest);
   queue.configure(nodes);
   return queue;
 }

@@ -1,4 +1,5 @@
 // The slot queue without time or sockets: fairness, all small worlds, random large ones.
+import { queuePlacesMax } from "../../../src/core/limits.ts";
 import { describe, expect, test } from "bun:test";
 import { nodeLines } from "../../../src/nodes/queue/line-view.ts";
 import { SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
@@ -37,7 +38,7 @@ const node = (name: string, slots = 1, models: readonly string[] = ["m"]): Queue
   serves: (model) => models.includes(model),
 });
 
-function queueOf(nodes: readonly QueueNode[], maxWaitMs = 1_000, placesMax = 100): SlotQueue {
+function queueOf(nodes: readonly QueueNode[], maxWaitMs = 1_000, placesMax = queuePlacesMax): SlotQueue {
   running = [];
   const queue = new SlotQueue(maxWaitMs, placesMax, idlest);
   queue.configure(nodes);

@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import { addressesOf } from "../config/config.ts";
 import { dayMs } from "../core/units.ts";
-import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
+import { sealingKeyBytes } from "../core/limits.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
 import { fileRowsIn } from "../store/files/files-file.ts";
@@ -71,6 +71,7 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
     files,
     async eraseResponses(account, forEver) {
       await (storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log));
+      if (forEver) await usage.erase(account);
       await (files?.eraseAccount(account) ?? eraseFilesIn(config, fileRowsIn(dataFolder), account, clock, log));
     },
     isOpenElsewhere: null,

@@ -10,7 +10,7 @@ const languages = join(import.meta.dir, "../../data/languages");
 export type EmbeddedFile = Readonly<{
   /**
    * Path below the site's root, e.g. `/assets/main-1a2b3c.js`; `/index.html` is the page itself, and `/preloads.txt`, which
-   * browsers cannot ask for, has a line for each page: the name of its file (`/operator/nodes`) and its scripts.
+   * browsers cannot ask for, names what pages load: all of them (`*`), by language (`de`), and each by its file (`/operator/nodes`).
    */
   path: string;
   type: string;
@@ -43,16 +43,21 @@ const compress = promisify(brotliCompress);
 /** All files of the console. Rejects with the bundler's messages if a source does not compile. */
 export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<BundledFile[]> {
   const kept = await Promise.all(keptAsTheyAre.map((file) => hashed(join(web, file))));
-  const texts = await textFiles();
   const [modules, classic] = await Promise.all([
-    bundled(["main.tsx", "styles.css"], "esm", kept),
+    bundled(["main.tsx", "styles.css", "more.css"], "esm", kept),
     // A classic script: a module would wait until the page is parsed, and shares no file with others.
     bundled(["first.ts"], "iife", kept),
   ]);
+  const texts = await textFiles(modules.first);
   const files = [...kept, ...texts.map(({ file }) => file), ...modules.files, ...classic.files];
-  const metas = texts.map(({ name, file }) => `<meta name="${name}" content="${file.path}" />`).join("\n    ");
-  const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", metas), files);
-  const written = Object.entries({ "/index.html": page, "/preloads.txt": modules.preloads }).map(([path, text]) => ({
+  const paths = texts.map(({ file }) => file.path).join(" ");
+  const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", paths), files);
+  const preloads = [
+    withPaths("* {{styles.css}} {{first.js}} {{main.js}}\nmore {{more.css}}", files),
+    ...texts.flatMap(({ name, file }) => (name.endsWith("-first") ? [`${name.split("-")[1]} ${file.path}`] : [])),
+    modules.preloads,
+  ].join("\n");
+  const written = Object.entries({ "/index.html": page, "/preloads.txt": preloads }).map(([path, text]) => ({
     path,
     bytes: new TextEncoder().encode(text),
   }));
@@ -70,7 +75,7 @@ async function bundled(
   entries: readonly string[],
   format: "esm" | "iife",
   kept: readonly File[],
-): Promise<Readonly<{ files: readonly File[]; preloads: string }>> {
+): Promise<Readonly<{ files: readonly File[]; preloads: string; first: string }>> {
   const { outputs, metafile } = await Bun.build({
     entrypoints: entries.map((file) => join(web, file)),
     root: web,
@@ -116,12 +121,19 @@ async function bundled(
       found.kind === "import-statement" && found.path !== path ? withImports(found.path) : [],
     ),
   ];
-  const lines = Object.entries(made).flatMap(([path, { entryPoint }]) => {
-    const [, page] = /\/web\/pages(\/.+)\.tsx$/.exec(entryPoint ?? "") ?? [];
-    return page === undefined ? [] : [[page, ...new Set(withImports(path).map(assetPath))].join(" ")];
-  });
-  return { files: await Promise.all(files), preloads: lines.join("\n") };
+  const pathsOf = (entries: RegExp) =>
+    Object.entries(made).filter(([, { entryPoint }]) => entries.test(entryPoint ?? ""));
+  const lines = pathsOf(pageFile).map(([path, { entryPoint }]) =>
+    [pageFile.exec(entryPoint!)![1], ...new Set(withImports(path).map(assetPath))].join(" "),
+  );
+  const first = new Set(pathsOf(firstFile).flatMap(([path]) => withImports(path)));
+  const codes = outputs.filter(({ path }) => first.has(path)).map((output) => output.text());
+  return { files: await Promise.all(files), preloads: lines.join("\n"), first: (await Promise.all(codes)).join("\n") };
 }
+
+const pageFile = /\/web\/pages(\/.+)\.tsx$/;
+/** What the overview and the sign-in need. */
+const firstFile = /\/web\/(?:main|pages\/sign-in)\.tsx$/;
 
 const assetPath = (output: string): string => `/assets/${output.slice(output.lastIndexOf("/") + 1)}`;
 
@@ -136,23 +148,31 @@ function named(bytes: Uint8Array, name: string): File {
   return { path: `/assets/${name.replace(".", `-${hash}.`)}`, bytes };
 }
 
-/** The texts of each language; `name` is what the page calls the file. */
-async function textFiles(): Promise<readonly Readonly<{ name: string; file: File }>[]> {
-  const found = await Array.fromAsync(new Bun.Glob("*/{people,operators}.json").scan(languages));
-  return Promise.all(
-    found.sort().map(async (file) => {
-      const name = `texts-${file.replace("/", "-").replace(".json", "")}`;
-      const read = async (path: string): Promise<object> => Bun.file(join(languages, path)).json();
-      const isOperators = file.endsWith("operators.json");
-      const alerts = isOperators ? await read(file.replace("operators", "alerts")) : {};
-      const written: Readonly<Record<string, string>> = { ...alerts, ...(await read(file)) };
-      const texts = Object.entries(written).map(([key, text]) => [
-        key,
-        /[{<']/.test(text) ? new IntlMessageFormat(text, "en").getAst() : text,
-      ]);
-      return { name, file: named(new TextEncoder().encode(JSON.stringify(Object.fromEntries(texts))), `${name}.json`) };
-    }),
-  );
+/**
+ * The texts of each language; `name` is what the page calls the file. Those of `first`, the scripts of the first page, are a
+ * file of their own, so that it need not wait for the others.
+ */
+async function textFiles(first: string): Promise<readonly Readonly<{ name: string; file: File }>[]> {
+  // `over_time.range_${range}`: every key that begins so.
+  const beginnings = [...first.matchAll(/`([a-z_]+\.[a-z_]*)\$\{/g)].map(([, beginning]) => beginning!);
+  const isFirst = (key: string): boolean =>
+    first.includes(`"${key}"`) || beginnings.some((beginning) => key.startsWith(beginning));
+  const files = new Map<string, Record<string, unknown>>();
+  for (const file of (
+    await Array.fromAsync(new Bun.Glob("*/{alerts,people,operators,phrases}.json").scan(languages))
+  ).sort()) {
+    const [language, part] = file.replace(".json", "").split("/");
+    const written = (await Bun.file(join(languages, file)).json()) as Readonly<Record<string, string>>;
+    for (const [key, text] of Object.entries(written)) {
+      const name = `texts-${language}-${part !== "phrases" && isFirst(key) ? "first" : part === "alerts" ? "operators" : part}`;
+      const texts = files.getOrInsertComputed(name, () => ({}));
+      texts[key] = /[{<']/.test(text) ? new IntlMessageFormat(text, "en").getAst() : text;
+    }
+  }
+  return Array.from(files, ([name, texts]) => ({
+    name,
+    file: named(new TextEncoder().encode(JSON.stringify(texts)), `${name}.json`),
+  }));
 }
 
 /** Fills in `{{name.extension}}`: files are named with a hash of their content, so that browsers may keep them. */

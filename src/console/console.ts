@@ -39,7 +39,7 @@ import type { ConsoleParts } from "./parts.ts";
 import { planRoutes } from "./routes/plan-routes.ts";
 import { providerRoutes } from "./routes/provider-routes.ts";
 import type { Access } from "./api/routes.ts";
-import { failureReply, jsonReply } from "./reply.ts";
+import { failureReply, jsonReply, readReply } from "./reply.ts";
 import { fail, type Failure, isFailure, type Route, sentence, type Visitor, WithCookies } from "./routes/route.ts";
 import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
@@ -112,7 +112,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
 
   async function answer(incoming: Incoming): Promise<Response> {
     try {
-      return replyOf(await decide(parts, signedIn, incoming));
+      return replyOf(await decide(parts, signedIn, incoming), incoming.request);
     } catch (thrown) {
       const failure = failureOf(thrown);
       if (failure.failure === "internal") {
@@ -162,10 +162,11 @@ async function decide(
   });
 }
 
-function replyOf(answer: object): Response {
+function replyOf(answer: object, { method, headers }: Request): Response {
   if (answer instanceof Response) return answer;
   if (isFailure(answer)) return failureReply(answer);
-  return answer instanceof WithCookies ? jsonReply(answer.reply, answer.cookies) : jsonReply(answer);
+  if (answer instanceof WithCookies) return jsonReply(answer.reply, answer.cookies);
+  return method === "GET" ? readReply(answer, headers.get("accept-encoding")) : jsonReply(answer);
 }
 
 /** A form of another site can send neither our Origin nor JSON; both are required. */

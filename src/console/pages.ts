@@ -1,6 +1,7 @@
 // The console's pages and files. Every page is the browser's app, which reads the address itself.
 import { chooseForm } from "../http/content-encoding.ts";
 import { requestAddress } from "../http/request-address.ts";
+import { mailLanguageOf } from "../core/mail.ts";
 import type { Log } from "../core/log.ts";
 import type { Asset } from "./assets.ts";
 import { safetyHeaders } from "./reply.ts";
@@ -16,9 +17,16 @@ const contentSecurityPolicy = [
   "require-trusted-types-for 'script'",
 ].join("; ");
 
-const pageHeaders = { ...safetyHeaders, "content-security-policy": contentSecurityPolicy, vary: "accept-encoding" };
+const pageHeaders = { ...safetyHeaders, "content-security-policy": contentSecurityPolicy };
 /** A year: the name of an immutable file changes with its content. */
 const immutable = "public, max-age=31536000, immutable";
+
+const apiAddress = (path: string): string => `/console/api${path}`;
+const relationOf = (address: string): string => {
+  if (address.endsWith(".css")) return "preload; as=style";
+  if (address.startsWith("/assets/first-")) return "preload; as=script"; // the only one that is no module
+  return address.endsWith(".js") ? "modulepreload" : "preload; as=fetch; crossorigin=anonymous";
+};
 
 /** Pages that strangers are led to. */
 const doors = "/door-pages";
@@ -52,17 +60,24 @@ export class Pages {
   /** What the page will ask for, named with the page itself: on a slow network each answer waited for takes half a second. */
   async #early(request: Request, signedIn: boolean): Promise<string> {
     const lines = new TextDecoder().decode((await this.#assets()).get("/preloads.txt")?.bytes).split("\n");
+    const filesOf = (name: string): string[] =>
+      (lines.find((line) => line.startsWith(`${name} `)) ?? name).split(" ").slice(1);
     const path = requestAddress(request).pathname;
-    const lineOf = (page: string) => lines.find((line) => line.startsWith(`${fileOf[page] ?? page} `));
+    const isShown = signedIn || fileOf[path] === doors;
     // A row of a list is shown by the list's file.
-    const line =
-      signedIn || fileOf[path] === doors ? (lineOf(path) ?? lineOf(path.slice(0, path.lastIndexOf("/")))) : undefined;
-    const scripts = line?.split(" ").slice(1) ?? [];
-    const data = ["/session", ...(signedIn && path === "/" ? ["/overview"] : [])];
-    return [
-      ...scripts.map((script) => `<${script}>; rel=modulepreload`),
-      ...data.map((address) => `</console/api${address}>; rel=preload; as=fetch; crossorigin=anonymous`),
-    ].join(", ");
+    const ofPage = [path, path.slice(0, path.lastIndexOf("/"))].map((page) => filesOf(fileOf[page] ?? page));
+    const isOverview = signedIn && path === "/";
+    const language = mailLanguageOf(request.headers.get("accept-language")) ?? "en";
+    // Browsers open six connections: what the first drawing waits for comes first.
+    const wanted = new Set([
+      ...filesOf("*"),
+      ...filesOf(language),
+      ...["/session", ...(isOverview ? ["/overview"] : [])].map(apiAddress),
+      ...(signedIn && !isOverview ? filesOf("more") : []),
+      ...(isShown ? (ofPage.find(({ length }) => length > 0) ?? []) : filesOf("/sign-in")),
+      ...(isOverview ? [apiAddress("/over-time")] : []),
+    ]);
+    return Array.from(wanted, (address) => `<${address}>; rel=${relationOf(address)}`).join(", ");
   }
 
   file(request: Request): Promise<Response> {
@@ -79,7 +94,10 @@ export class Pages {
     }
     if (asset === undefined) return new Response("There is no such file.\n", { status: 404, headers: pageHeaders });
     const { type, etag } = asset;
-    const shared = { ...pageHeaders, etag, "cache-control": asset.immutable ? immutable : "no-cache" };
+    // What a page loads needs no policy of its own, and on a slow network a dozen policies are felt.
+    const shared = asset.immutable
+      ? { "x-content-type-options": "nosniff", etag, "cache-control": immutable, vary: "accept-encoding" }
+      : { ...pageHeaders, etag, "cache-control": "no-cache", vary: "accept-encoding" };
     if (headers.get("if-none-match")?.includes(etag) === true)
       return new Response(null, { status: 304, headers: shared });
     const { body, encoding } = chooseForm(asset, headers.get("accept-encoding") ?? "");

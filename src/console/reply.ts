@@ -26,6 +26,16 @@ export const safetyHeaders = {
 /** Headers of every reply with an account's data. */
 export const privateHeaders = { ...safetyHeaders, "cache-control": "no-store" } as const;
 
+/** Shorter replies fit a packet. */
+const compressedFromBytes = 1_000;
+
+/** What a page reads, smaller where the browser takes that: on a slow network each kilobyte is felt. */
+export function readReply(body: unknown, accepted: string | null): Response {
+  const text = JSON.stringify(body);
+  if (text.length < compressedFromBytes || accepted?.includes("gzip") !== true) return jsonReply(body);
+  return new Response(Bun.gzipSync(text), { headers: { ...jsonHeaders, "content-encoding": "gzip" } });
+}
+
 export function jsonReply(body: unknown, cookies: readonly string[] = []): Response {
   const reply = json(body, 200);
   for (const cookie of cookies) reply.headers.append("set-cookie", cookie);
@@ -44,10 +54,11 @@ export function failureReply({ failure, message, retrySeconds, faults }: Failure
   return json(body, statuses[failure], retrySeconds === undefined ? {} : { "retry-after": String(retrySeconds) });
 }
 
+const jsonHeaders = { ...privateHeaders, "content-type": "application/json; charset=utf-8" };
 const json = (body: unknown, status: number, headers: Readonly<Record<string, string>> = {}): Response =>
   new Response(JSON.stringify(body), {
     status,
-    headers: { ...privateHeaders, "content-type": "application/json; charset=utf-8", ...headers },
+    headers: { ...jsonHeaders, ...headers },
   });
 
 type FileBody = string | ReadableStream<Uint8Array>;

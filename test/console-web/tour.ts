@@ -1,6 +1,6 @@
 // Visits every page of the console as a user and as an operator, for people who look at it:
 //
-//   node src/launch.mjs test/console-web/tour.ts measure          bytes, times and layout shift of each page, at first visit
+//   node src/launch.mjs test/console-web/tour.ts measure [END]    bytes, times and layout shift of each page, at first visit
 //   node src/launch.mjs test/console-web/tour.ts pictures [PART]  PNGs in .pictures/: themes, widths, 200 %, right to left, print
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -132,11 +132,11 @@ async function pictures(part: string): Promise<void> {
   console.log(`written to ${folder}`);
 }
 
-async function measures(): Promise<void> {
+async function measures(part: string): Promise<void> {
   await using house = await House.open();
   const browser = await launch();
   console.log("page                              KB  requests   paint  useful   | slow 3G: paint  useful   shift");
-  for (const stop of allStops) {
+  for (const stop of allStops.filter(({ path, who }) => `${who} ${path}`.endsWith(part))) {
     const [usual, slow] = [await measure(browser, house, stop, false), await measure(browser, house, stop, true)];
     const ms = (value: number): string => `${Math.round(value)} ms`.padStart(8);
     console.log(
@@ -156,7 +156,7 @@ async function measures(): Promise<void> {
 
 if (import.meta.main) {
   const [, , what, part = ""] = process.argv;
-  if (what === "measure") await measures();
+  if (what === "measure") await measures(part);
   else if (what === "pictures") await pictures(part);
   else throw new Error("Say measure or pictures.");
 }

@@ -3,7 +3,6 @@ import { type ComponentType, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { nameOf, type PageEntry, pageAt } from "./pages.ts";
 import { OverviewPage } from "./pages/overview.tsx";
-import { SignInPage } from "./pages/sign-in.tsx";
 import { Mark } from "./parts/icons.tsx";
 import { Page } from "./parts/page.tsx";
 import { Shell } from "./parts/shell.tsx";
@@ -12,7 +11,7 @@ import { Toasts } from "./parts/toasts.tsx";
 import { useResource } from "./resource.ts";
 import { navigate, place } from "./route.ts";
 import { account, loadSession, session } from "./session.ts";
-import { t } from "./texts.ts";
+import { later, t } from "./texts.ts";
 
 export const App = (): VNode => (
   <>
@@ -30,15 +29,11 @@ function Content(): VNode {
   }, [signedIn, path]);
 
   if (session.value === null) {
-    return (
-      <div class="splash">
-        {start.error === null ? <Mark size={40} /> : <Failure message={start.error} onRetry={start.reload} />}
-      </div>
-    );
+    return splash(start.error === null ? null : <Failure message={start.error} onRetry={start.reload} />);
   }
   if (doorPaths.includes(path)) return <LazyDoor />;
   if (mailPaths.includes(path)) return <LazyMail />;
-  if (!signedIn || path === "/sign-in") return <SignInPage />;
+  if (!signedIn || path === "/sign-in") return <LazySignIn />;
   const page = pageAt(path);
   if (page?.path.startsWith("/operator") === true && account.value?.operator !== true) {
     return (
@@ -89,20 +84,18 @@ const LazyPage = ({ page }: { page: PageEntry }): VNode => (
   />
 );
 
+const splash = (failure: VNode | null): VNode => <div class="splash">{failure ?? <Mark size={40} />}</div>;
+
 const LazyDoor = (): VNode => (
-  <Lazy
-    name="door"
-    load={async () => (await import("./pages/door-pages.tsx")).DoorPage}
-    meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
-  />
+  <Lazy name="door" load={async () => (await later(import("./pages/door-pages.tsx"))).DoorPage} meanwhile={splash} />
+);
+
+const LazySignIn = (): VNode => (
+  <Lazy name="sign-in" load={async () => (await import("./pages/sign-in.tsx")).SignInPage} meanwhile={splash} />
 );
 
 const LazyMail = (): VNode => (
-  <Lazy
-    name="mail"
-    load={async () => (await import("./pages/mail-pages.tsx")).MailPage}
-    meanwhile={(failure) => <div class="splash">{failure ?? <Mark size={40} />}</div>}
-  />
+  <Lazy name="mail" load={async () => (await later(import("./pages/mail-pages.tsx"))).MailPage} meanwhile={splash} />
 );
 
 const ForOperators = (): VNode => (

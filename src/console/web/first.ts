@@ -7,5 +7,6 @@ import { applyTheme, storedTheme } from "./theme.ts";
 applyTheme(storedTheme());
 document.documentElement.lang = language;
 // The app asks again, and says so if that fails, too.
-requestTexts("people").catch(() => {});
+requestTexts("first").catch(() => {});
+if (location.pathname !== "/") requestTexts("people").catch(() => {});
 if (location.pathname.startsWith("/operator")) requestTexts("operators").catch(() => {});

@@ -10,4 +10,4 @@ keepFocus();
 const root = document.getElementById("app");
 if (root === null) throw new Error("index.html has no #app");
 // No await: with one, the bundler makes many files of what every page needs.
-void loadTexts("people").then(() => render(<App />, root));
+void loadTexts("first").then(() => render(<App />, root));

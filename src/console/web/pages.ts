@@ -1,8 +1,9 @@
 // Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
+import { inWords } from "./request.ts";
 import { account, sells, session } from "./session.ts";
-import { loadTexts, t, type TextKey } from "./texts.ts";
+import { later, t, type TextKey } from "./texts.ts";
 
 export type PageEntry = Readonly<{
   path: string;
@@ -23,7 +24,9 @@ const page = <Name extends string>(
   name,
   icon,
   load: async () => {
-    const [module] = await Promise.all([file(), path.startsWith("/operator") ? loadTexts("operators") : null]);
+    if (!path.startsWith("/operator")) return (await later(file()))[component];
+    // Operators' pages show what the server says, too.
+    const [module] = await Promise.all([later(file(), "operators"), inWords("")]);
     return module[component];
   },
 });

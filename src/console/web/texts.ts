@@ -13,6 +13,7 @@ import type alerts from "../../../data/languages/en/alerts.json";
 import type operators from "../../../data/languages/en/operators.json";
 import type people from "../../../data/languages/en/people.json";
 import { language, languages } from "./language.ts";
+import { loadMoreStyles } from "./more-styles.ts";
 import { requestTexts, type Text, type TextPart } from "./text-files.ts";
 
 export type TextKey = keyof typeof people | keyof typeof operators | keyof typeof alerts;
@@ -22,6 +23,12 @@ const formats = new Map<string, IntlMessageFormat>();
 
 export async function loadTexts(part: TextPart): Promise<void> {
   for (const [key, text] of Object.entries(await requestTexts(part))) texts.set(key, text);
+}
+
+/** A file of code that comes later, together with its texts and styles. */
+export async function later<Module>(file: Promise<Module>, ...parts: readonly TextPart[]): Promise<Module> {
+  const [module] = await Promise.all([file, loadMoreStyles(), loadTexts("people"), ...parts.map(loadTexts)]);
+  return module;
 }
 
 /** The text of a key, with its values. */

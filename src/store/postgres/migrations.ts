@@ -12,6 +12,7 @@ import { type Blocker, blockerInWords } from "./locked-accounts.ts";
 import { type Pace, systemPace } from "./pace.ts";
 import { giveBack, lockHolders, otherTransactions } from "./statements.ts";
 import { type Meta, outdated } from "./tables-state.ts";
+import { sumUpFolded } from "./usage-days.ts";
 
 /** The oldest server whose releases are still cared for. */
 const serverVersionMin = 140_000;
@@ -141,6 +142,7 @@ async function additions(connection: Connection, isNew: boolean, program: Progra
     const missing = indexesOf(name, table).filter(([index]) => !made.has(index));
     calls.push(...missing.map(([, text]) => run(text)));
   }
+  if (!isNew && !known.has("served_days")) calls.push(...sumUpFolded.map((statement) => call(statement)));
   const version = `UPDATE ledger_meta SET schema = ${program.schema}, oldest_program = greatest(oldest_program, ${program.oldestProgram})`;
   return [...calls, run(version)];
 }

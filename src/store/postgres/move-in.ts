@@ -5,7 +5,6 @@ import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
-import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import { openActivity } from "../activity/open-activity.ts";
 import {
@@ -43,6 +42,7 @@ import {
   quotasInDatabase,
   quotasInFolder,
 } from "./moved-tables.ts";
+import { sumUpFolded } from "./usage-days.ts";
 import { violationsIn } from "./verify.ts";
 
 export type MoveOrder = Readonly<{
@@ -262,12 +262,11 @@ async function setPeriods(session: Session): Promise<void> {
   }
 }
 
-/** Days whose lines are folded, or some of them, are summed for the usage page as well. */
+/** Days whose lines are folded have sums as well. */
 async function setMarks(session: Session, source: Sqlite): Promise<void> {
   const folded = source.query<{ at: Ms; sequence: number }, []>("SELECT at, sequence FROM journal_folded").get()!;
   const hasFolds = source.query("SELECT 1 FROM journal_folds LIMIT 1").get() !== null;
   if (!hasFolds) return;
-  const day = Math.floor(folded.at / dayMs);
   const send = sendIn(session);
   const setCounter = statement(
     "move mark",
@@ -275,29 +274,7 @@ async function setMarks(session: Session, source: Sqlite): Promise<void> {
      ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
   );
   await send(setCounter, "folded_at", folded.at);
-  await send(setCounter, "usage_day", day);
-  for (const account of ["account_id", "0"]) {
-    await send(
-      statement(
-        "move days",
-        `INSERT INTO usage_days (account_id, day, model, endpoint, key_id, end_user_id, requests, input, cached_input, output,
-           reasoning, billed_tokens)
-         SELECT account, day, model, endpoint, key_id, end_user, sum(requests), sum(input), sum(cached), sum(output),
-           sum(reasoning), sum(billed)
-         FROM (
-           SELECT ${account} AS account, day, model, endpoint, key_id, 0 AS end_user, lines AS requests,
-             input_fresh + input_cached AS input, input_cached AS cached, output, reasoning, billed_tokens AS billed
-           FROM journal_folds WHERE kind IN ('charge', 'coder_usage')
-           UNION ALL
-           SELECT ${account}, floor(at / ${dayMs}.0)::int, model, endpoint, key_id,
-             ${account === "0" ? "0" : "coalesce(end_user_id, 0)"}, 1, input_fresh + input_cached, input_cached, output,
-             reasoning, billed_tokens
-           FROM journal WHERE kind IN ('charge', 'coder_usage') AND at < ($1::text::bigint + 1) * ${dayMs}) AS parts
-         GROUP BY 1, 2, 3, 4, 5, 6`,
-      ),
-      day,
-    );
-  }
+  for (const summing of sumUpFolded) await send(summing);
 }
 
 async function putBeside(session: Session, dataFolder: string, progress: (line: string) => void): Promise<void> {

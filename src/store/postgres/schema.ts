@@ -33,6 +33,32 @@ const heldSums = {
   expected: sum,
 } as const;
 
+const sumColumns = {
+  account_id: whole,
+  day: small,
+  model: text,
+  endpoint: text,
+  key_id: small,
+  end_user_id: small,
+  cost_center: text,
+  requests: whole,
+  input: whole,
+  cached_input: whole,
+  output: whole,
+  reasoning: whole,
+  billed_tokens: whole,
+} as const;
+
+/**
+ * Replies of days that are over; a mark in `counters` says up to which day. Account 0 is all accounts together, end user 0 none.
+ * Nothing is decided by them. They took the place of `usage_days`, whose key had no cost center.
+ */
+const served = (index: string) => ({
+  columns: sumColumns,
+  key: ["account_id", "day", "model", "endpoint", "key_id", "end_user_id", "cost_center"] as const,
+  indexes: { [index]: ["day"] },
+});
+
 /** One row; changing the tables takes its lock. */
 export const ledgerMeta: PostgresTable = {
   columns: {
@@ -48,7 +74,7 @@ export const ledgerMeta: PostgresTable = {
   checks: { ledger_meta_one_row: "id = 1" },
 };
 
-export const schemaVersion = 12;
+export const schemaVersion = 13;
 /** Programs whose schema is older than this must not write: raised only where what they would write is wrong. */
 export const oldestProgram = 1;
 
@@ -195,27 +221,14 @@ export const postgresTables = {
     key: ["id"],
     indexes: { sign_in_tries_by_time: ["at"] },
   },
-  /**
-   * Replies of days that are over, for the usage page; a mark in `counters` says up to which day. Account 0 is all accounts
-   * together, end user 0 none. Nothing is decided by them.
-   */
-  usage_days: {
-    columns: {
-      account_id: whole,
-      day: small,
-      model: text,
-      endpoint: text,
-      key_id: small,
-      end_user_id: small,
-      requests: whole,
-      input: whole,
-      cached_input: whole,
-      output: whole,
-      reasoning: whole,
-      billed_tokens: whole,
-    },
-    key: ["account_id", "day", "model", "endpoint", "key_id", "end_user_id"],
-    indexes: { usage_days_by_day: ["day"] },
+  served_days: served("served_days_by_day"),
+  /** By the first day of each month. */
+  served_months: { ...served("served_months_by_day"), fillFactor: 80 },
+  /** Of all that have tags once more, and of no account 0. A row's tags are longer than a key may be. */
+  tagged_days: {
+    columns: { ...sumColumns, tags: text },
+    key: [],
+    indexes: { tagged_days_by_account: ["account_id", "day"], tagged_days_by_day: ["day"] },
   },
   /** What the operators' charts are made of, of all gateways together, in steps of a minute, an hour and a day. */
   activity: {

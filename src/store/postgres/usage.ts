@@ -16,6 +16,7 @@ import {
   stepOf,
   sumOf,
   type SumRow,
+  usageSums,
 } from "../usage/usage-sum.ts";
 import type {
   UsageAsked,
@@ -35,7 +36,7 @@ import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
 import { arrayOf, type Statement } from "./connection.ts";
 import type { Database } from "./database.ts";
-import { dayOfLine, type Mark, sumsOf, tailOf, usageMarks, usageSums } from "./usage-days.ts";
+import { dayOfLine, eraseTags, type Mark, sumsOf, tailOf, usageMarks } from "./usage-days.ts";
 
 type Line = JournalReply & Readonly<{ at: Ms; billingKey: string }>;
 /** Conditions on lines, and their values; `$` in a condition stands for the place of its value. */
@@ -99,6 +100,11 @@ export class PostgresUsage implements UsageQueries {
     return accountsPage((question, ...values) => this.#database.ask(question, ...values), asked, useOf, useOfAll);
   }
 
+  /** As that of `usageInFile`. */
+  erase(account: AccountId): Promise<void> {
+    return eraseTags(this.#database, account);
+  }
+
   async close(): Promise<void> {}
 
   /** There is an index by time. */
@@ -147,7 +153,7 @@ export class PostgresUsage implements UsageQueries {
       const { where, values } = placed(conditions, 3);
       const statement: Statement = {
         name: "usage days",
-        text: `SELECT day, sum(requests)::float8 AS requests FROM usage_days AS line
+        text: `SELECT day, sum(requests)::float8 AS requests FROM served_days AS line
           WHERE account_id = $1::text::bigint AND day >= $2::text::int AND day <= $3::text::int ${where}
           GROUP BY day ORDER BY day DESC`,
       };
@@ -193,7 +199,7 @@ const newest: UsagePlace = { at: Number.MAX_SAFE_INTEGER, sequence: "" };
 
 const readMarks: Statement = {
   name: "usage marks",
-  text: "SELECT name, value::float8 AS value FROM counters WHERE name IN ('usage_day', 'folded_at')",
+  text: "SELECT name, value::float8 AS value FROM counters WHERE name IN ('served_day', 'folded_at')",
 };
 
 /** Before the place whose time and billing key are parameters from `first` on. */
@@ -230,7 +236,7 @@ function placed(conditions: readonly Condition[], taken: number) {
 const sumsByDay = (ofAll: boolean): Statement => ({
   name: "usage by day",
   text: `WITH parts AS (
-      SELECT day, model, endpoint, key_id, ${usageSums.join(", ")} FROM usage_days WHERE account_id = $1::text::bigint
+      SELECT day, model, endpoint, key_id, ${usageSums.join(", ")} FROM served_days WHERE account_id = $1::text::bigint
       UNION ALL
       SELECT ${dayOfLine} AS day, model, endpoint, key_id, ${sumsOf("lines")} FROM journal
       WHERE ${ofAll ? "$1::text::bigint = 0" : "account_id = $1::text::bigint"} AND ${tailOf} AND ${isReply}
@@ -242,7 +248,7 @@ const sumsByDay = (ofAll: boolean): Statement => ({
 const topEndUsers: Statement = {
   name: "top end users",
   text: `WITH parts AS (
-      SELECT end_user_id, ${usageSums.join(", ")} FROM usage_days
+      SELECT end_user_id, ${usageSums.join(", ")} FROM served_days
       WHERE account_id = $1::text::bigint AND day >= $2::text::int AND end_user_id > 0
       UNION ALL
       SELECT end_user_id, ${sumsOf("lines")} FROM journal
@@ -260,14 +266,14 @@ const topEndUsers: Statement = {
 /** Of days that are summed, and of the lines of the others. */
 const useOf: UseOf = (sum, fromDay) =>
   `(SELECT coalesce(sum(used), 0) FROM (
-    SELECT ${sum === "tokens" ? "input + output" : sum} AS used FROM usage_days
-    WHERE usage_days.account_id = a.id AND day >= ${fromDay}::text::int
+    SELECT ${sum === "tokens" ? "input + output" : sum} AS used FROM served_days
+    WHERE served_days.account_id = a.id AND day >= ${fromDay}::text::int
     UNION ALL SELECT ${sum === "tokens" ? "input_fresh + input_cached + output" : sum} FROM journal
     WHERE journal.account_id = a.id AND ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part)`;
 
 const useOfAll: UseOfAll = (fromDay) =>
   `SELECT account_id, sum(billed_tokens) AS billed_tokens, sum(tokens) AS tokens FROM (
-    SELECT account_id, billed_tokens, input + output AS tokens FROM usage_days
+    SELECT account_id, billed_tokens, input + output AS tokens FROM served_days
     WHERE account_id > 0 AND day >= ${fromDay}::text::int
     UNION ALL SELECT account_id, billed_tokens, input_fresh + input_cached + output FROM journal
     WHERE ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part GROUP BY account_id`;

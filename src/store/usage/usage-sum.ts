@@ -5,9 +5,20 @@ import { type KeyId, noKey } from "../../core/types.ts";
 /** Of a line of the journal. */
 export const isReply = "kind IN ('charge', 'coder_usage')";
 
-export type SumRow = Readonly<
-  Record<"requests" | "input" | "cached_input" | "output" | "reasoning" | "billed_tokens", number>
->;
+export const usageSums = ["requests", "input", "cached_input", "output", "reasoning", "billed_tokens"] as const;
+
+/** Folded replies by day, in the columns of sums; what was booked to a cost center is taken from what is booked to none. */
+export const foldedSums = (schema = ""): string => {
+  const rows = (table: string, costCenter: string, sign = "", reasoning = "0") => `
+    SELECT account_id, day, model, endpoint, key_id, 0 AS end_user_id, ${costCenter} AS cost_center,
+      ${sign}lines AS requests, ${sign}(input_fresh + input_cached) AS input, ${sign}input_cached AS cached_input,
+      ${sign}output AS output, ${reasoning} AS reasoning, ${sign}billed_tokens AS billed_tokens
+    FROM ${schema}${table}`;
+  const booked = [rows("cost_center_folds", "cost_center"), rows("cost_center_folds", "''", "-")];
+  return [`${rows("journal_folds", "''", "", "reasoning")} WHERE ${isReply}`, ...booked].join(" UNION ALL ");
+};
+
+export type SumRow = Readonly<Record<(typeof usageSums)[number], number>>;
 
 export const sumOf = ({ requests, input, cached_input, output, reasoning, billed_tokens }: SumRow): UsageSum => ({
   requests,

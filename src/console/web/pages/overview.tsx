@@ -8,6 +8,7 @@ import { Countdown } from "../parts/countdown.tsx";
 import { LeftMeter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
+import { RecentUse } from "../parts/use-chart.tsx";
 import { UsageTable } from "../parts/usage-table.tsx";
 import { get } from "../request.ts";
 import { useResource } from "../resource.ts";
@@ -45,7 +46,9 @@ export function OverviewPage(): VNode {
           <div class="stack-large">
             <Balance of={numbers.value ?? value.numbers} />
             <Limits of={numbers.value ?? value.numbers} spend={value.spend} />
-            <Recent />
+            <section class="card">
+              <RecentUse />
+            </section>
             <LastRequests rows={value.last_requests} />
           </div>
         )}
@@ -140,18 +143,6 @@ function LimitCard({ name, limit: { left, limit, renews_at }, isWindow }: LimitC
         about={rich(isWindow ? "overview.new_window" : "overview.renews", { time: <Countdown to={renews_at} /> })}
       />
     </div>
-  );
-}
-
-/** What was used, once the chart is there: it is not part of the first load. */
-function Recent(): VNode {
-  const chart = useResource(async () => (await import("../parts/over-time.tsx")).RecentUse, "chart");
-  return (
-    <section class="card recent-use">
-      <Loaded resource={chart} lines={8}>
-        {(RecentUse) => <RecentUse />}
-      </Loaded>
-    </section>
   );
 }
 

@@ -5,7 +5,7 @@ import { useLayoutEffect } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { IconButton } from "../parts/button.tsx";
-import { t } from "../texts.ts";
+import { later, t } from "../texts.ts";
 
 const isOpen = signal(false);
 const loaded = signal<ComponentType<{ onClose: () => void }> | null>(null);
@@ -13,7 +13,7 @@ const loaded = signal<ComponentType<{ onClose: () => void }> | null>(null);
 function open(): void {
   isOpen.value = true;
   if (loaded.value !== null) return;
-  import("./palette.tsx").then(
+  later(import("./palette.tsx")).then(
     ({ Palette }) => {
       loaded.value = Palette;
     },

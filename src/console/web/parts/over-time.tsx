@@ -1,9 +1,9 @@
 // What was used over time: figures that choose what the chart draws, the chart, and what it is made of. The page's address says
 // of which time, by what, and which part of it.
-import type { ComponentChildren, ComponentProps, VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { rangeNames } from "../../../core/over-time.ts";
 import type { ActivityFigures, OverTime as Answer } from "../../api/over-time.ts";
-import { change, compact, count, date, dayAndTime, dollars, share, shortTime, worth } from "../format.ts";
+import { change, compact, count, dollars, share, shortTime } from "../format.ts";
 import {
   type AskedOverTime,
   askedIn,
@@ -20,16 +20,15 @@ import { get, search } from "../request.ts";
 import { useEvery, useResource } from "../resource.ts";
 import { changeQuery, place } from "../route.ts";
 import { sells } from "../session.ts";
-import { rich, t } from "../texts.ts";
+import { t } from "../texts.ts";
 import { Card } from "./card.tsx";
 import { Choice } from "./choice.tsx";
-import { type DataColumn, DataTable } from "./data-table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "./data-table.tsx";
 import { Icon } from "./icons.tsx";
-import { Empty, Loaded } from "./states.tsx";
-import { TimeChart, type TimeSeries } from "./time-chart.tsx";
+import { Loaded } from "./states.tsx";
+import { Chart, labelOf, nameOfMeasure, Nothing, oneTime, summaryOf, titleOf, usual, zoneOf } from "./use-chart.tsx";
 
 const refreshMs = 15_000;
-const dayMs = 86_400_000;
 
 type OverTimeProps = Readonly<{
   /** "*": all accounts, or the one that the address names. Absent: the own one. */
@@ -101,32 +100,6 @@ export function OverTime({ account = "", splits, children, below }: OverTimeProp
 const named = <Word extends string>(words: readonly Word[], nameOf: (word: Word) => string) =>
   Object.fromEntries(words.map((word) => [word, nameOf(word)])) as Record<Word, string>;
 
-/** A look at the last time, for a page that is about more. */
-export function RecentUse(): VNode {
-  const answer = useResource(() => get("/over-time"), "recent");
-  return (
-    <>
-      <header>
-        <h2>{t("over_time.recent", { range: t(`over_time.range_${answer.value?.range ?? "30d"}`) })}</h2>
-        <a href="/usage">{t("over_time.all_use")}</a>
-      </header>
-      <Loaded resource={answer} lines={7}>
-        {(value) =>
-          value.total.requests === 0 ? (
-            <Nothing isFirst={value.before.requests === 0} />
-          ) : (
-            <>
-              <p class="quiet chart-summary">{summaryOf(value)}</p>
-              <Chart {...usual} answer={value} />
-            </>
-          )
-        }
-      </Loaded>
-    </>
-  );
-}
-const usual = { by: "model", measure: "tokens" } as const;
-
 /** What the sums are limited to; a click takes it away. */
 function Chips({ asked: { filters, account } }: { asked: AskedOverTime }): VNode | null {
   const set = [...filterNames.map((name) => [name, filters[name]] as const), ["account", account] as const];
@@ -136,7 +109,7 @@ function Chips({ asked: { filters, account } }: { asked: AskedOverTime }): VNode
     <ul class="chips" aria-label={t("over_time.filters")}>
       {given.map(([name, value]) => (
         <li key={name}>
-          <button type="button" class="button small" onClick={() => changeQuery({ [name]: null, page: null })}>
+          <button type="button" class="button small" onClick={() => changeQuery({ [name]: null })}>
             <span class="quiet">{t(`over_time.split_${name}`)}</span> {value} <Icon name="close" size={12} />
             <span class="for-readers">{t("over_time.take_away")}</span>
           </button>
@@ -151,10 +124,6 @@ function Chips({ asked: { filters, account } }: { asked: AskedOverTime }): VNode
 type Tile = Readonly<{ value: string; about: ComponentChildren; change?: string | null }>;
 
 const first = (values: readonly (number | null)[] | undefined): number => values?.[0] ?? 0;
-const oneTime = (ms: number | null | undefined): string => (ms == null ? "–" : shortTime(ms));
-const bothTimes = (upper: number | null | undefined, lower: number | null | undefined): string =>
-  upper == null ? "–" : `${oneTime(lower)} / ${oneTime(upper)}`;
-
 const withinTime = ([p95]: ActivityFigures["wait_p95_ms"]): string =>
   p95 == null ? t("over_time.not_measured") : t("over_time.p95", { time: shortTime(p95) });
 
@@ -202,9 +171,6 @@ function tilesOf({ total, before, course }: Answer, by: Split): Partial<Record<M
     }),
   };
 }
-
-const nameOfMeasure = (measure: Measure): string =>
-  t(measure === "cost" && !sells.value ? "over_time.show_billed" : `over_time.show_${measure}`);
 
 function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; asked: AskedOverTime }): VNode {
   const { total, course, step_ms: stepMs } = answer;
@@ -263,134 +229,6 @@ function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; ask
   );
 }
 
-const isOfTime = (measure: Measure): boolean => measure === "wait" || measure === "first_token";
-
-function titleOf(measure: Measure, by: Split, { course }: Answer): string {
-  const isWhole = measure === "failed" || (isOfTime(measure) && course?.series.length === 0);
-  const name = nameOfMeasure(measure) + (isOfTime(measure) ? ` (${t("over_time.percentiles")})` : "");
-  return isWhole ? name : `${name}, ${t(`over_time.by_${by}`)}`;
-}
-
-type ChartProps = Readonly<{ answer: Answer; measure: Measure; by: Split }> &
-  Pick<ComponentProps<typeof TimeChart>, "onZoom">;
-
-const Chart = ({ answer, measure, by, onZoom }: ChartProps): VNode => (
-  <TimeChart
-    title={titleOf(measure, by, answer)}
-    from={Date.parse(answer.from)}
-    stepMs={answer.step_ms}
-    {...seriesOf(measure, answer, by)}
-    onZoom={onZoom}
-  />
-);
-
-const Nothing = ({ isFirst }: { isFirst: boolean }): VNode => (
-  <Empty icon="usage" title={t(isFirst ? "over_time.none_yet" : "over_time.none")}>
-    {isFirst
-      ? rich("over_time.none_yet_about", { link: (inner) => <a href="/key">{inner}</a> })
-      : t("over_time.none_about")}
-  </Empty>
-);
-
-/** Days are the house's, hours those of the browser. */
-const zoneOf = (stepMs: number): string =>
-  stepMs >= dayMs
-    ? t(stepMs === dayMs ? "over_time.days_zone" : "over_time.weeks_zone")
-    : t("over_time.hours_zone", { zone: new Intl.DateTimeFormat().resolvedOptions().timeZone });
-
-/** In a sentence, what the chart shows: for those who do not see it, and for those in a hurry. */
-function summaryOf({ from, until, step_ms: stepMs, total, before, series }: Answer): string {
-  const steps = series[0]?.requests.length ?? 0;
-  const sums = Array.from({ length: steps }, (_, at) =>
-    series.reduce((sum, { input, output }) => sum + input[at]! + output[at]!, 0),
-  );
-  const begin = Date.parse(from);
-  const inWords = (time: number): string => (stepMs >= dayMs ? date : (at: number) => dayAndTime(at))(time);
-  const span = { from: inWords(begin), to: inWords(Date.parse(until) - (stepMs >= dayMs ? dayMs : 0)) };
-  const peak = begin + sums.indexOf(Math.max(...sums)) * stepMs;
-  const said = t("over_time.summary", {
-    ...span,
-    requests: total.requests,
-    tokens: count(total.input + total.output),
-    peak: inWords(peak),
-  });
-  const changed = change(total.requests, before.requests);
-  return changed === null
-    ? said
-    : `${said} ${t("over_time.summary_before", { change: changed, requests: before.requests })}`;
-}
-
-// ---------------------------------------------------------------- series
-
-type Named = Readonly<{ name: string | null; label: string | null }>;
-
-/** `name` null: the others together. */
-function labelOf({ name, label }: Named, by: Split): string {
-  if (label !== null && label !== "") return label;
-  if (name === null) return t("over_time.others");
-  if (by === "end_user") return t(name === "0" || label === "" ? "over_time.not_named" : "over_time.erased");
-  return name === "" ? t("over_time.no_name") : name;
-}
-
-type Drawing = Readonly<{
-  kind: "bars" | "lines";
-  series: TimeSeries[];
-  short: (value: number) => string;
-  words?: (value: number | null, lower: number | null | undefined) => string;
-}>;
-
-function seriesOf(measure: Measure, { series, course, step_ms: stepMs, until, from }: Answer, by: Split): Drawing {
-  const figures = (of: (each: Answer["series"][number]) => number[]): TimeSeries[] =>
-    series.map((each) => ({ label: labelOf(each, by), values: of(each) }));
-  const steps = Math.ceil((Date.parse(until) - Date.parse(from)) / stepMs);
-  const counted = (of: (steps: ActivityFigures) => TimeSeries["values"], lower: typeof of): TimeSeries[] =>
-    course === null || course.series.length === 0
-      ? [
-          {
-            label: t("over_time.all"),
-            values: course === null ? [] : of(course.steps),
-            lower: course === null ? [] : lower(course.steps),
-          },
-        ]
-      : course.series.map(({ label, steps }) => ({
-          label: label ?? t("over_time.others"),
-          values: of(steps),
-          lower: lower(steps),
-        }));
-  const none = Array.from({ length: steps }, () => 0);
-  switch (measure) {
-    case "tokens":
-      return {
-        kind: "bars",
-        series: figures(({ input, output }) => input.map((sum, at) => sum + output[at]!)),
-        short: compact,
-      };
-    case "requests":
-      return { kind: "bars", series: figures(({ requests }) => requests), short: compact };
-    case "cost":
-      return {
-        kind: "bars",
-        series: figures(({ billed_tokens: billed }) => billed),
-        short: sells.value ? worth : compact,
-        ...(sells.value && { words: (value) => worth(value ?? 0) }),
-      };
-    case "failed":
-      return {
-        kind: "bars",
-        series: (["refused", "failed", "left"] as const).map((kind) => ({
-          label: t(`over_time.${kind}`),
-          values: course?.steps[kind] ?? none,
-        })),
-        short: compact,
-      };
-    default: {
-      const name = measure === "wait" ? "wait" : "first_token";
-      const series = counted((of) => of[`${name}_p95_ms`], (of) => of[`${name}_p50_ms`]); // prettier-ignore
-      return { kind: "lines", series, short: shortTime, words: bothTimes };
-    }
-  }
-}
-
 // ---------------------------------------------------------------- parts
 
 type Part = Answer["parts"][number];
@@ -410,7 +248,7 @@ function Parts({ answer, by, splits, ofAll }: PartsProps): VNode {
           name={t("over_time.split")}
           options={named(splits, (split) => t(`over_time.split_${split}`))}
           chosen={by}
-          onChoose={(split) => changeQuery({ by: split, sort: null, page: null })}
+          onChoose={(split) => changeQuery({ by: split, sort: null })}
         />
       }
     >
@@ -432,17 +270,6 @@ function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonl
   const amountOf = ({ billed_tokens, input, output }: Omit<Part, "name" | "label">): number =>
     isPaid && total.billed_tokens > 0 ? billed_tokens : input + output;
   const all = parts.reduce((sum, part) => sum + amountOf(part), 0);
-  const figure = (
-    id: "requests" | "input" | "cached_input" | "output" | "billed_tokens",
-    name: DataColumn<Part>["name"],
-  ) =>
-    ({
-      id,
-      name,
-      isFigure: true,
-      sort: (part) => part[id],
-      cell: (part) => count(part[id]),
-    }) satisfies DataColumn<Part>;
   return [
     {
       id: "name",
@@ -458,37 +285,18 @@ function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonl
         </>
       ),
     },
-    {
-      id: "share",
-      name: "over_time.share",
-      isFigure: true,
-      sort: amountOf,
-      cell: (part) => share(amountOf(part), all),
-    },
-    {
-      ...figure("requests", "common.requests"),
-      cell: (part) =>
-        ofAll && logOf(part, by) !== null ? (
-          <a href={logOf(part, by)!}>{count(part.requests)}</a>
-        ) : (
-          count(part.requests)
-        ),
-    },
-    figure("input", "over_time.input"),
-    { ...figure("cached_input", "over_time.cached"), room: "wide" },
-    figure("output", "over_time.output"),
-    ...(isPaid ? [figure("billed_tokens", "over_time.billed")] : []),
-    ...(isPaid && sells.value
-      ? [
-          {
-            id: "cost",
-            name: "over_time.cost",
-            isFigure: true,
-            sort: ({ billed_tokens: billed }: Part) => billed,
-            cell: ({ cost_usd: cost }: Part) => dollars(cost),
-          } satisfies DataColumn<Part>,
-        ]
-      : []),
+    figureColumn("share", "over_time.share", amountOf, (amount) => share(amount, all)),
+    figureColumn("requests", "common.requests", ({ requests }) => requests, count, {
+      cell: (part) => {
+        const log = ofAll ? logOf(part, by) : null;
+        return log === null ? count(part.requests) : <a href={log}>{count(part.requests)}</a>;
+      },
+    }),
+    figureColumn("input", "over_time.input", ({ input }) => input),
+    figureColumn("cached_input", "over_time.cached", (part) => part.cached_input, count, { room: "wide" }),
+    figureColumn("output", "over_time.output", ({ output }) => output),
+    ...(isPaid ? [figureColumn<Part>("billed_tokens", "over_time.billed", (part) => part.billed_tokens)] : []),
+    ...(isPaid && sells.value ? [figureColumn<Part>("cost", "over_time.cost", (part) => part.cost_usd, dollars)] : []),
   ];
 }
 

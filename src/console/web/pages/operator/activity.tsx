@@ -8,13 +8,14 @@ import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Icon, type IconName } from "../../parts/icons.tsx";
 import { Failure } from "../../parts/states.tsx";
+import { said } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { changeQuery, place } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { t } from "../../texts.ts";
 import { Card } from "../../parts/card.tsx";
-import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 
 const splits = ["model", "account", "node", "key", "endpoint"] as const;
 
@@ -93,14 +94,20 @@ const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (
       {alerts.map(({ kind, about, values, path }) => (
         <li key={kind + about}>
           <a href={path}>
-            <Icon name={alertIcons[kind]} size={16} />{" "}
-            {t(`alert.${kind}`, "day" in values ? { ...values, day: date(values.day!) } : values)}
+            <Icon name={alertIcons[kind]} size={16} /> {t(`alert.${kind}`, shownValues(values))}
           </a>
         </li>
       ))}
     </ul>
   </Card>
 );
+
+/** As they stand in its sentence. */
+const shownValues = ({ day = "", problem = "", ...values }: OperatorAlert["values"]): OperatorAlert["values"] => ({
+  ...values,
+  day: day === "" ? "" : date(day),
+  problem: said(String(problem)),
+});
 
 type Reason = Answer["reasons"][number];
 
@@ -111,20 +118,8 @@ const reasonColumns: readonly DataColumn<Reason>[] = [
     sort: ({ reason }) => reason,
     cell: ({ reason }) => <a href={`/operator/log${search({ reason })}`}>{reason.replaceAll("_", " ")}</a>,
   },
-  {
-    id: "status",
-    name: "activity.status",
-    isFigure: true,
-    sort: ({ status }) => status,
-    cell: ({ status }) => (status === 0 ? "–" : status),
-  },
-  {
-    id: "requests",
-    name: "common.requests",
-    isFigure: true,
-    sort: ({ requests }) => requests,
-    cell: ({ requests }) => count(requests),
-  },
+  figureColumn("status", "activity.status", ({ status }) => status || null, String),
+  figureColumn("requests", "common.requests", ({ requests }) => requests),
 ];
 
 const Reasons = ({ reasons }: { reasons: readonly Reason[] }): VNode => (

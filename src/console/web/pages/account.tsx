@@ -39,18 +39,20 @@ export function AccountPage(): VNode {
       }
     >
       <div class="stack-large">
-        <section class="card">
-          <header>
-            <div>
-              <h2>{t("account.appearance")}</h2>
-              <p class="quiet small-text">{t("account.appearance_about")}</p>
+        <Card
+          title={t("account.appearance")}
+          class="card"
+          side={<span class="quiet small-text">{t("account.appearance_about")}</span>}
+        >
+          <div class="grid-2">
+            <label class="field">
+              {t("language.language")} <LanguageChoice />
+            </label>
+            <div class="field">
+              <span class="label">{t("theme.theme")}</span> <ThemeChoice labeled />
             </div>
-            <div class="row">
-              <LanguageChoice />
-              <ThemeChoice labeled />
-            </div>
-          </header>
-        </section>
+          </div>
+        </Card>
         {session.value?.passwords === true && <PasswordSection onChanged={sessions.reload} />}
         {session.value?.mail === true && <MailSection />}
         {session.value?.provider != null && <ProviderSection provider={session.value.provider} />}

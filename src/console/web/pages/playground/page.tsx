@@ -10,7 +10,7 @@ import { Icon } from "../../parts/icons.tsx";
 import { goHome } from "../../parts/kept-focus.ts";
 import { Failure } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
-import { cents, compact } from "../../format.ts";
+import { cents } from "../../format.ts";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
@@ -381,7 +381,7 @@ function factsOf({ context_tokens: context, reads_images, reads_audio, price, fl
   const [input, output] = [cents(price.input_cents), cents(price.output_cents)];
   const isFree = price.input_cents + price.output_cents === 0;
   return [
-    t("play.context", { tokens: compact(context) }),
+    t("play.context", { tokens: `${Math.round(context / 1024)}K` }),
     reads_images && t("play.reads_images"),
     reads_audio && t("play.reads_audio"),
     sells.value && (isFree ? t("play.free") : t(flat_price ? "play.price_flat" : "play.price", { input, output })),

@@ -5,10 +5,9 @@ import { embeddedCatalog } from "../src/core/catalog.ts";
 import { chatCompletions } from "../src/dialects/chat/chat-completions.ts";
 import type { AnswerEnd } from "../src/dialects/dialect.ts";
 import { responsesDialect } from "../src/dialects/responses/responses.ts";
-import { sealingKeyBytes } from "../src/dialects/request/sealed-content.ts";
 import type { References } from "../src/dialects/stored-responses.ts";
 import { admit, type Incoming, isRefused, type Outlet, type GatewayParts, readAsk, serve } from "../src/gateway.ts";
-import { largeBodyMinBytes } from "../src/core/limits.ts";
+import { largeBodyMinBytes, sealingKeyBytes } from "../src/core/limits.ts";
 import { isRefusal, refuse } from "../src/core/refusals.ts";
 import {
   type Ask,

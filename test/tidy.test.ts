@@ -42,7 +42,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   store: ["account", "dialects", "files"],
   // reads HTTP responses with the strict parser of nodes, keeps the index of a searched folder in the store
   tools: ["config", "files", "nodes", "store", "tokens"],
-  books: ["account", "config", "dialects", "files", "store"], // puts account and store together
+  books: ["account", "config", "files", "store"], // puts account and store together
   telemetry: ["config"],
   bodies: ["dialects", "nodes", "tokens", "tools"], // reads a body, writes it as a node gets it, renders it to be counted
   batches: ["account", "bodies", "dialects", "files", "gateway", "http", "office", "telemetry"], // lines pass the spine

@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import { addressesOf } from "../config/config.ts";
 import { dayMs } from "../core/units.ts";
-import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
+import { sealingKeyBytes } from "../core/limits.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { sealingKeyOf } from "../store/folder/sealing-key.ts";
 import { fileRowsIn } from "../store/files/files-file.ts";

@@ -2,7 +2,7 @@
 import { version } from "../../package.json" with { type: "json" };
 import { addressesOf } from "../config/config.ts";
 import { dayMs } from "../core/units.ts";
-import { sealingKeyBytes } from "../dialects/request/sealed-content.ts";
+import { sealingKeyBytes } from "../core/limits.ts";
 import { openPostgresAccounting } from "./postgres-accounting.ts";
 import { KeptActivity } from "../store/activity/kept-activity.ts";
 import { takeFolderBeside } from "../store/folder/data-folder.ts";

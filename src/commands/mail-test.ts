@@ -2,7 +2,7 @@
 import { addressesOf, loadConfig } from "../config/config.ts";
 import { testMail } from "../office/verbs/server.ts";
 import type { Work } from "../office/work.ts";
-import { sendTest } from "../server/mailer.ts";
+import { deskOf } from "../server/mailing.ts";
 import type { Invocation } from "./command.ts";
 import { askedServer, configFlags } from "./perform.ts";
 import { inputOf, tell } from "./verb-input.ts";
@@ -20,7 +20,7 @@ export default async function sendTestMail(invocation: Invocation): Promise<numb
   async function workHere(): Promise<Work> {
     const config = await loadConfig(configFlags(flags), environment);
     const { mail } = config;
-    const url = mail?.url ?? addressesOf(config, config.port).baseUrl;
-    return { mail: mail === null ? null : { test: (to: string) => sendTest(mail, url, to) } } as Work;
+    const { baseUrl } = addressesOf(config, config.port);
+    return { mail: mail === null ? null : deskOf(mail, baseUrl, new Uint8Array()) } as Work;
   }
 }

@@ -6,11 +6,15 @@ import { openAccounting } from "../books/accounting.ts";
 import { addressesOf, type Config, type ConfigEdit } from "../config/config.ts";
 import { catalogOf, configuredCatalog, offeredPlans } from "../config/configured-catalog.ts";
 import { systemClock } from "../core/clock.ts";
+import { sealingKeyBytes } from "../core/limits.ts";
+import { sealingKeyOf } from "../store/folder/sealing-key.ts";
+import { sharedSealingKey } from "../store/postgres/sealing-key.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { standardErrorLog } from "../core/log.ts";
 import { dayMs } from "../core/units.ts";
 import { notNoted } from "../office/verb.ts";
 import { backupDetail } from "../office/verbs/server.ts";
+import { deskOf } from "../server/mailing.ts";
 import type { BackupMade, Progress, Work } from "../office/work.ts";
 import { eraseFilesIn } from "../books/open-files.ts";
 import { openPostgresOffice } from "../books/postgres-accounting.ts";
@@ -38,6 +42,7 @@ export async function inDatabase<Result>(
 ): Promise<Result> {
   const clock = systemClock;
   const config = await load();
+  const { baseUrl } = addressesOf(config, config.port);
   await using opened = await openPostgresOffice({ url, catalog: await catalogFor(config), clock });
   const { office, passwords, database } = opened;
   const keepMs = config.failedKeepDays * dayMs;
@@ -49,7 +54,7 @@ export async function inDatabase<Result>(
       passwords,
       usage: new PostgresUsage(database),
       requestLog,
-      consoleUrl: addressesOf(config, config.port).baseUrl,
+      consoleUrl: baseUrl,
       async eraseResponses(account, forEver) {
         await eraseResponsesIn(database, account, forEver);
         await eraseFilesIn(config, new FileTables(database), account, clock, log);
@@ -58,7 +63,8 @@ export async function inDatabase<Result>(
       erasedInWords,
       simulate: simulateWith({ requestLog, office, clock, load, pool: null }),
       fleet: null,
-      mail: null,
+      mail:
+        config.mail === null ? null : deskOf(config.mail, baseUrl, await sharedSealingKey(database, sealingKeyBytes)),
     });
   } finally {
     await requestLog.close();
@@ -73,10 +79,11 @@ export async function inFolder<Result>(
 ): Promise<Result> {
   const clock = systemClock;
   const config = await load();
+  const { baseUrl, siteUrl } = addressesOf(config, config.port);
   const accounting = await openAccounting({
     dataFolder,
     catalog: await catalogFor(config),
-    siteUrl: addressesOf(config, config.port).siteUrl,
+    siteUrl,
     clock,
     onFatal: endAtOnce,
   });
@@ -90,7 +97,7 @@ export async function inFolder<Result>(
       ...accounting,
       usage,
       requestLog,
-      consoleUrl: addressesOf(config, config.port).baseUrl,
+      consoleUrl: baseUrl,
       async eraseResponses(account) {
         await StoredResponsesFile.eraseIn(dataFolder, account, log);
         await eraseFilesIn({ ...config, dataFolder }, fileRowsIn(dataFolder), account, clock, log);
@@ -98,7 +105,7 @@ export async function inFolder<Result>(
       erasedInWords,
       simulate: simulateWith({ requestLog, office: accounting.office, clock, load, pool: null }),
       fleet: null,
-      mail: null,
+      mail: config.mail === null ? null : deskOf(config.mail, baseUrl, sealingKeyOf(dataFolder, sealingKeyBytes)),
     });
   } finally {
     await requestLog.close();

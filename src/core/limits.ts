@@ -6,6 +6,8 @@ import { dayMs, hourMs } from "./units.ts";
 
 // The service's own limits
 export const bodyMaxBytes = 33_554_432; // 32 MiB, every endpoint
+/** Of the secret that seals what clients carry, and links in mails. */
+export const sealingKeyBytes = 32;
 export const tokenizeTextMaxBytes = 4_000_000;
 export const outputTokensMin = 1;
 export const outputTokensMax = 65_536;

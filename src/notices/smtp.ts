@@ -5,8 +5,10 @@ import type { MailConfig } from "../config/mail.ts";
 import type { Ms } from "../core/types.ts";
 
 const smtpReachMs: Ms = 10_000;
-/** Of its answer to anything, the whole mail included. */
+/** Of its silence. */
 const smtpAnswerMs: Ms = 60_000;
+/** Of a whole mail: a server that says a byte now and then is never silent. */
+const smtpMailMs: Ms = 90_000;
 
 export type SentMail = Readonly<{
   to: string;
@@ -23,8 +25,8 @@ export type SentMail = Readonly<{
 /** `problem` null: the server took it. `answer` is what it said, or what kept it from that. */
 export type SmtpOutcome = Readonly<{
   answer: string;
-  /** Whose fault it is: the mail will never be taken, or the server takes none now. */
-  problem: "mail" | "server" | null;
+  /** The mail will never be taken, or not now; or the server takes none now. */
+  problem: "mail" | "mail now" | "server" | null;
 }>;
 
 /** For some mails, one after the other; its connection ends with `close`. */
@@ -53,12 +55,17 @@ export class MailServer {
     });
   }
 
-  /** Never rejects. */
-  async send({ to, subject, unsubscribe, attachment, ...mail }: SentMail): Promise<SmtpOutcome> {
+  /** Never rejects. `cancelSignal` lets go of a mail that the server has not taken, or has not said so. */
+  async send(
+    { to, subject, unsubscribe, attachment, ...mail }: SentMail,
+    cancelSignal?: AbortSignal,
+  ): Promise<SmtpOutcome> {
     const { from, replyTo } = this.#config;
+    const late = AbortSignal.timeout(smtpMailMs);
     try {
       const { response } = await this.#transport.sendMail({
         ...mail,
+        signal: cancelSignal === undefined ? late : AbortSignal.any([late, cancelSignal]),
         // Nothing here is parsed: addresses were checked, and stand in no list.
         envelope: { from: from.address, to: [to] },
         to: { name: "", address: to },
@@ -70,14 +77,18 @@ export class MailServer {
       });
       return { answer: response, problem: null };
     } catch (thrown) {
+      if (late.aborted) return { answer: lateAnswer, problem: "server" };
       return failed(thrown as SmtpError);
     }
   }
 
   /** Whether it lets us in, without a mail: null, or what it said. */
   async verify(): Promise<string | null> {
+    const late = Bun.sleep(smtpMailMs).then(() => {
+      throw new Error(lateAnswer);
+    });
     try {
-      await this.#transport.verify();
+      await Promise.race([this.#transport.verify(), late]);
       return null;
     } catch (thrown) {
       return failed(thrown as SmtpError).answer;
@@ -92,9 +103,12 @@ export class MailServer {
 type SmtpError = Error & Readonly<{ code?: string; command?: string; response?: string; responseCode?: number }>;
 
 function failed({ message, response, responseCode = 0, command }: SmtpError): SmtpOutcome {
-  const isOfMail = responseCode >= 500 && (command === "RCPT TO" || command === "DATA");
-  return { answer: plain(response ?? message).slice(0, 500), problem: isOfMail ? "mail" : "server" };
+  const isOfMail = responseCode >= 422 && (command === "RCPT TO" || command === "DATA"); // 421: it goes away
+  const problem = !isOfMail ? "server" : responseCode >= 500 ? "mail" : "mail now";
+  return { answer: plain(response ?? message).slice(0, 500), problem };
 }
+
+const lateAnswer = `It took longer than ${smtpMailMs / 1000} s`;
 
 const unsubscribing = (url: string) => ({
   "List-Unsubscribe": `<${url}>`,

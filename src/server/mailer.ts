@@ -24,9 +24,13 @@ import { statementCsv, statementOf } from "../office/verbs/statement.ts";
 
 const mailLookMs: Ms = 2_000;
 const tellLookMs: Ms = 15_000;
-/** Longer than the longest that a mail server may take for a mail. */
+/** A mail server has 90 s for a mail. */
 const leaseMs: Ms = 2 * 60_000;
 const giveUpMs: Ms = dayMs;
+/** Of a mail that is on its way when the server stops, or has another configuration. */
+const closeMs: Ms = 5_000;
+/** So many mails after each other that are each refused for now say something of the mail server. */
+const refusedMax = 10;
 /** A statement is sent in the first days of the next month, or not at all. */
 const statementDaysMax = 7;
 const tableRowsMax = 30;
@@ -61,6 +65,10 @@ export class Mailer {
   /** No mail is tried before then: the server took none. */
   #pausedUntil: Ms = -Infinity;
   #failures = 0;
+  #refused = 0;
+  /** What became of a mail, until the books know it: nothing else is sent before, else that one might go out again. */
+  #unnoted: Mail | null = null;
+  readonly #cut = new AbortController();
   /** The month whose statements are all on their way. */
   #stated = "";
   #alertsBefore: ReadonlySet<string> | null = null;
@@ -75,7 +83,9 @@ export class Mailer {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
+    const patience = setTimeout(() => this.#cut.abort(), closeMs);
     await this.#looking;
+    clearTimeout(patience);
   }
 
   /** Never rejects. */
@@ -177,6 +187,7 @@ export class Mailer {
   async #send(): Promise<void> {
     const { accounting, clock, config } = this.#parts;
     let server: MailServer | null = null;
+    if (this.#unnoted !== null) await this.#keep(this.#unnoted);
     try {
       while (!this.#closed && clock.monotonic() >= this.#pausedUntil) {
         const [due] = await accounting.office.read(async ({ mails, now }) => mails.records.dueMails(now, 1));
@@ -206,24 +217,25 @@ export class Mailer {
     const what = { account: record?.id ?? 0, what: kind, until: 0 };
     const token = isOptional(kind) ? sealClaim(secret, what) : null;
     const letter = { ...made.letter, unsubscribe: token === null ? null : `${url}/unsubscribe#${token}` };
-    const outcome = await server.send({
+    const sent = {
       ...written(letter, this.#templates()),
       to: to!,
       messageId: messageId(mail, config),
       unsubscribe: token === null ? null : `${url}/console/mail/unsubscribe?of=${token}`,
       attachment: made.attachment,
-    });
-    await this.#settle(mail, outcome);
+    };
+    await this.#settle(mail, await server.send(sent, this.#cut.signal));
   }
 
   async #settle(mail: Mail, { answer, problem }: SmtpOutcome): Promise<void> {
     const { clock, log } = this.#parts;
     if (problem === null) {
-      this.#failures = 0;
+      this.#failures = this.#refused = 0;
       return this.#note(mail, null, null);
     }
     const pauseOf = (tries: number): Ms => webhookRetriesMs[Math.min(tries, webhookRetriesMs.length - 1)]!;
-    if (problem === "server") {
+    this.#refused = problem === "mail now" ? this.#refused + 1 : 0;
+    if (problem === "server" || this.#refused >= refusedMax) {
       if (this.#failures === 0) log("warn", "the mail server took no mail", { reason: answer });
       this.#pausedUntil = clock.monotonic() + pauseOf(this.#failures);
       this.#failures += 1;
@@ -236,11 +248,15 @@ export class Mailer {
 
   /** `dueAt` null: it is done with. */
   #note(mail: Mail, problem: string | null, dueAt: Ms | null): Promise<void> {
-    const { accounting, clock } = this.#parts;
+    const { clock } = this.#parts;
     const sentAt = dueAt === null ? clock.wall() : null;
-    return accounting.office.change(async ({ mails }) =>
-      new Mails(mails).note({ ...mail, tries: mail.tries + 1, problem, dueAt, sentAt }),
-    );
+    return this.#keep({ ...mail, tries: mail.tries + 1, problem, dueAt, sentAt });
+  }
+
+  async #keep(mail: Mail): Promise<void> {
+    this.#unnoted = mail;
+    await this.#parts.accounting.office.change(async ({ mails }) => new Mails(mails).note(mail));
+    this.#unnoted = null;
   }
 
   // -------------------------------------------------------------- what it says

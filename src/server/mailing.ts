@@ -3,6 +3,12 @@ import type { MailConfig } from "../config/mail.ts";
 import type { MailDesk } from "../office/work.ts";
 import type { Mailer, MailerParts } from "./mailer.ts";
 
+/** What is written there waits in the books, for a running server. */
+export const deskOf = (config: MailConfig, baseUrl: string, secret: Uint8Array): MailDesk => ({
+  secret,
+  test: async (address) => (await import("./mailer.ts")).sendTest(config, config.url ?? baseUrl, address),
+});
+
 export class Mailing {
   readonly #parts: Omit<MailerParts, "config" | "url"> & Readonly<{ baseUrl: string }>;
   #mailer: Mailer | null = null;
@@ -17,10 +23,9 @@ export class Mailing {
     await this.close();
     if (config === null) return;
     const { baseUrl, secret } = this.#parts;
-    const url = config.url ?? baseUrl;
-    const { Mailer, sendTest } = await import("./mailer.ts");
-    this.#mailer = new Mailer({ ...this.#parts, config, url });
-    this.desk = { secret, test: (address) => sendTest(config, url, address) };
+    const { Mailer } = await import("./mailer.ts");
+    this.#mailer = new Mailer({ ...this.#parts, config, url: config.url ?? baseUrl });
+    this.desk = deskOf(config, baseUrl, secret);
   }
 
   async close(): Promise<void> {

@@ -254,6 +254,23 @@ describe.skipIf(absent || onPostgres)("mail of one gateway", () => {
     await eventually("it waits", async () => (state("invitation later")?.tries ?? 0) > 0);
     server.answers("ok");
     await server.mails("later@example.org", /invited/);
+    server.answers("drip");
+    await gateway.cli("accounts", "invite", "--email", "slow@example.org");
+    await server.mails("slow@example.org", /invited/);
+    const stopsAt = performance.now();
+    await gateway.kill("SIGTERM");
+    expect(performance.now() - stopsAt).toBeLessThan(30_000);
+    const known = ["--config", join(gateway.folder, "tollgate.toml")];
+    for (const who of ["grey", "other"])
+      await gateway.cli("accounts", "invite", "--email", `${who}@example.org`, ...known);
+    server.answers("450 4.2.0 greylisted for grey@example.org");
+    await gateway.restart();
+    await server.mails("other@example.org", /invited/);
+    const grey = state("invitation grey")!;
+    expect(grey).toMatchObject({ tries: 1, problem: "450 4.2.0 greylisted" });
+    expect(Date.now()).toBeLessThan(grey.due_at!); // one that is not taken now holds up no other
+    server.answers("ok");
+    await server.mails("grey@example.org", /invited/);
     server.answers("keep");
     await gateway.cli("accounts", "invite", "--email", "sue@example.org");
     const [first] = await server.mails("sue@example.org", /invited/);

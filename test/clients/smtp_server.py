@@ -1,6 +1,6 @@
 """A mail server (aiosmtpd) that says on its standard output, a line each, what it got. How it answers stands in a file:
-"ok", a reply such as "550 5.1.1 no such user" or "451 4.3.0 later", "drop" (it hangs up in the middle of DATA), or "keep"
-(it takes the mail and never says so).
+"ok", a reply such as "550 5.1.1 no such user" or "451 4.3.0 later", which may end in "for ADDRESS", "drop" (it hangs up in
+the middle of DATA), "keep" (it takes the mail and never says so), or "drip" (it begins to say so, a byte a second).
 
 smtp_server.py MODE_FILE [CERTIFICATE KEY]: with a certificate, mail must come by STARTTLS and with a password.
 """
@@ -21,8 +21,9 @@ class Handler:
 
     async def handle_RCPT(self, server, session, envelope, address, options):
         mode = open(self.mode_file).read().strip()
-        if mode[:1].isdigit():
-            return mode
+        reply, _, only = mode.partition(" for ")
+        if mode[:1].isdigit() and only in ("", address):
+            return reply
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
@@ -42,8 +43,10 @@ class Handler:
             "files": [[each.get_filename(), each.get_content()] for each in message.iter_attachments()],
         }
         print(json.dumps(got), flush=True)
-        if mode == "keep":
-            await asyncio.sleep(3_600)
+        while mode in ("keep", "drip"):
+            await asyncio.sleep(1)
+            if mode == "drip":
+                server.transport.write(b"2")
         return "250 2.0.0 queued as TEST"
 
 

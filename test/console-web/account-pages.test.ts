@@ -115,7 +115,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
     "the usage page filters, shows a request in full and downloads every row",
     async () => {
       const { page } = visit;
-      await page.getByLabel("Endpoint").selectOption("/v1/messages");
+      await page.getByRole("combobox", { name: "Endpoint" }).selectOption("/v1/messages");
       await page.getByText("Clear filters").waitFor();
       const requests = page.getByRole("region", { name: "Requests" });
       await expectEventually(() => requests.locator("tbody tr").count(), 1);
@@ -155,7 +155,7 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       const before = (await gateway.show(email)).spendable;
       await expectEventually(() => page.locator(".hero .big").textContent(), before.toLocaleString("en-US"));
       const rows = (await gateway.usage(email)).length;
-      await expectEventually(() => page.locator("table.cards tbody tr").count(), rows);
+      await expectEventually(() => page.locator("table.data tbody tr").count(), rows);
       await using other = await visitOfSameBrowser(visit);
       await other.goto("/playground");
       await other.getByLabel("Message", { exact: true }).fill("One more");
@@ -310,17 +310,17 @@ describe.skipIf(withoutBrowser)("the pages of an account", () => {
       await page.getByRole("button", { name: "Sign out all others" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Sign out all others" }).click();
       await page.getByText("All other browsers were signed out.").waitFor();
-      await expectEventually(() => page.locator(".item-list > li").count(), 1);
+      await expectEventually(() => page.locator("tbody tr").count(), 1);
       await other.page.getByRole("heading", { name: "Sign in to Tollgate" }).waitFor();
 
       await other.signIn(email, password);
       await page.reload();
       await page.getByRole("button", { name: /^Sign out Chrome on .* at / }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-      await expectEventually(() => page.locator(".item-list > li").count(), 2);
+      await expectEventually(() => page.locator("tbody tr").count(), 2);
       await page.getByRole("button", { name: /^Sign out Chrome on .* at / }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Sign out" }).click();
-      await expectEventually(() => page.locator(".item-list > li").count(), 1);
+      await expectEventually(() => page.locator("tbody tr").count(), 1);
       await other.page.getByRole("heading", { name: "Sign in to Tollgate" }).waitFor();
     },
     timeLimit,

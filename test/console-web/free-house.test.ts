@@ -112,7 +112,7 @@ describe.skipIf(withoutBrowser)("a house that sells nothing", () => {
       expect(await page.locator("main").getByText(money).allTextContents()).toEqual([]);
 
       await visit.goTo("/operator/nodes", "Nodes");
-      const card = page.getByRole("article", { name: "gpu-2" });
+      const card = page.getByRole("row", { name: "gpu-2" });
       await card.getByText("Lists tiny-chat, none of yours.").waitFor();
       expect(await card.locator(".badge.warn").textContent()).toBe("Unclear");
 

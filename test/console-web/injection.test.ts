@@ -83,7 +83,7 @@ describe.skipIf(withoutBrowser)("texts of strangers", () => {
         await page.locator(".side .who").waitFor();
         await page.locator(".loading").first().waitFor({ state: "detached" });
         if (path !== "/key" && path !== "/operator/server") {
-          const shown = page.locator("main tbody tr, main .item-list > li, main option, main article.card");
+          const shown = page.locator("main tbody tr, main .item-list > li, main option");
           await shown.nth(Math.min(wanted, 50) - 1).waitFor({ state: "attached" });
         }
         const next = page.locator(".table-foot button:enabled:nth-child(3)");

@@ -153,7 +153,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await page.getByRole("link", { name: "Activity" }).click();
       await page.getByText("Requests to decide").waitFor();
       await page.getByRole("link", { name: "Nodes" }).click();
-      await page.getByRole("heading", { name: "demo" }).waitFor();
+      await page.getByRole("row", { name: "demo" }).waitFor();
       await page.getByRole("link", { name: "Models" }).click();
       await expectEventually(() => page.locator("tbody tr").count(), 21);
       await page.getByText("More", { exact: true }).first().click();

@@ -48,7 +48,6 @@ export function zoomTo(from: number, until: number, stepMs: number): void {
   changeQuery({
     from: isOfDays ? dayOf(from) : minute(from),
     to: isOfDays ? dayOf(until - dayMs) : minute(until),
-    page: null,
   });
 }
 

@@ -33,10 +33,13 @@ export function navigate(to: string, { replace = false } = {}): void {
   arrive();
 }
 
-/** Changes these parts of the address's query; empty ones and null go. */
+const isPage = (name: string): boolean => name.endsWith("page") || name.endsWith("after");
+
+/** Changes these parts of the address's query; empty ones and null go. What turns no page begins with the first ones. */
 export function changeQuery(more: Readonly<Record<string, string | null>>, { replace = false } = {}): void {
   const { path, query } = place.value;
   const next = new URLSearchParams(query);
+  if (!Object.keys(more).some(isPage)) for (const name of [...query.keys()].filter(isPage)) next.delete(name);
   for (const [name, value] of Object.entries(more)) {
     if (value === null || value === "") next.delete(name);
     else next.set(name, value);

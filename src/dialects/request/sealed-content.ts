@@ -1,11 +1,11 @@
 // Text that clients carry and only this service reads: reasoning and summaries in `encrypted_content`, never stored.
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { assert } from "../../core/assert.ts";
+import { sealingKeyBytes } from "../../core/limits.ts";
 
 /** What a sealed text contains; one kind does not open as another. */
 export type SealedKind = "reasoning" | "compaction";
 
-export const sealingKeyBytes = 32;
 const algorithm = "aes-256-gcm";
 const nonceBytes = 12; // 96 bits, the size that GCM is defined for
 const tagBytes = 16;

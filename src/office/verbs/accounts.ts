@@ -482,8 +482,10 @@ export async function invited({ links, mails }: Unit, work: Work, actor: Actor, 
   return shownInvitation(work, await made);
 }
 
-export const mailedInWords = ({ email, mailed }: Readonly<{ email: string | null; mailed: boolean }>): string =>
-  mailed ? ` It is on its way to ${email}.` : "";
+export function mailedInWords({ email, mailed }: Readonly<{ email: string | null; mailed: boolean }>): string {
+  if (email === null) return "";
+  return mailed ? ` The server mails it to ${email}.` : ` It is not mailed to ${email}.`;
+}
 
 function invitationPrinted({ link, expires_at, ...made }: ReturnType<typeof shownInvitation>): string {
   return `${link}\nIt makes one account, until ${expires_at}, and is shown this once.${mailedInWords(made)}`;

@@ -1,7 +1,8 @@
 // Sealed content: opening it gives what was sealed, and nothing else opens.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
+import { sealingKeyBytes } from "../../../src/core/limits.ts";
+import { Sealer } from "../../../src/dialects/request/sealed-content.ts";
 
 const key = new Uint8Array(sealingKeyBytes).fill(7);
 const sealer = new Sealer(key);

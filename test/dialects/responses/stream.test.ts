@@ -6,7 +6,8 @@ import { responsesDialect } from "../../../src/dialects/responses/responses.ts";
 import type { ResponsesAsk } from "../../../src/dialects/responses/body.ts";
 import { atRoute, readBody, writerOf, wholeReply } from "../../fixtures/reading.ts";
 import { type Earlier, responseText, type StoredResponse } from "../../../src/dialects/stored-responses.ts";
-import { Sealer, sealingKeyBytes } from "../../../src/dialects/request/sealed-content.ts";
+import { sealingKeyBytes } from "../../../src/core/limits.ts";
+import { Sealer } from "../../../src/dialects/request/sealed-content.ts";
 import { isRefusal, messageOf, type RefusalName, refuse } from "../../../src/core/refusals.ts";
 import type { Piece } from "../../../src/core/types.ts";
 import {

@@ -1,11 +1,11 @@
 // The books in PostgreSQL against their model: answers lost before and after COMMIT, messages that come late, a standby that
 // takes over, pauses, kills and clock steps. TOLLGATE_LANE_REQUESTS sets how many requests, TOLLGATE_SEED repeats a run.
 import { expect, test } from "bun:test";
-import { longForm } from "../../fixtures/optional.ts";
+import { fullLength, longForm } from "../../fixtures/optional.ts";
 import { seedOfRun } from "../../fixtures/random.ts";
 import { World, type WorldOptions } from "./world.ts";
 
-const requests = Number(process.env["TOLLGATE_LANE_REQUESTS"] ?? (longForm ? 60_000 : 2_000));
+const requests = Number(process.env["TOLLGATE_LANE_REQUESTS"] ?? (fullLength ? 60_000 : longForm ? 30_000 : 2_000));
 const seed = seedOfRun();
 const requestsPerWorld = 2_000;
 /** A busy machine takes 5 ms for a request. */

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { BrowserSessions } from "../../api/account.ts";
 import { PasswordField } from "../parts/account-fields.tsx";
 import { AskButton } from "../parts/asking-dialogs.tsx";
+import { type DataColumn, DataTable } from "../parts/data-table.tsx";
 import { ExportButton } from "../parts/export-button.tsx";
 import { FormError } from "../parts/field.tsx";
 import { Page } from "../parts/page.tsx";
@@ -62,16 +63,11 @@ export function AccountPage(): VNode {
         >
           <Loaded resource={sessions} lines={1}>
             {(value) => (
-              <ul class="item-list">
-                {value.sessions.map((shown) => (
-                  <SessionItem
-                    key={shown.id}
-                    session={shown}
-                    end={() => post(`/sessions/${shown.id}/end`)}
-                    onEnded={sessions.reload}
-                  />
-                ))}
-              </ul>
+              <SessionTable
+                sessions={value.sessions}
+                end={(id) => post(`/sessions/${id}/end`)}
+                onEnded={sessions.reload}
+              />
             )}
           </Loaded>
         </Card>
@@ -165,41 +161,70 @@ const EndOthers = ({ onEnded }: { onEnded: () => void }): VNode => (
   </AskButton>
 );
 
-type SessionItemProps = Readonly<{ session: BrowserSession; end: () => Promise<unknown>; onEnded: () => void }>;
+type SessionTableProps = Readonly<{
+  sessions: readonly BrowserSession[];
+  end: (session: number) => Promise<unknown>;
+  onEnded: () => void;
+}>;
 
-export function SessionItem({ session: shown, end, onEnded }: SessionItemProps): VNode {
-  const name = browserName(shown.browser);
+export const SessionTable = ({ sessions, end, onEnded }: SessionTableProps): VNode => (
+  <DataTable
+    caption={t("account.browsers")}
+    columns={[
+      ...sessionColumns,
+      {
+        ...{ id: "actions", name: "common.actions", isActions: true },
+        cell: (session) => !session.current && <EndSession {...{ session, end, onEnded }} />,
+      },
+    ]}
+    rows={sessions}
+    rowKey={({ id }) => id}
+    first=""
+    prefix="session-"
+  />
+);
+
+const sessionColumns: readonly DataColumn<BrowserSession>[] = [
+  {
+    ...{ id: "browser", name: "account.browser", look: "break" },
+    cell: ({ browser, current }) => (
+      <span title={browser}>
+        {browserName(browser)} {current && <span class="badge good">{t("account.this_browser")}</span>}
+      </span>
+    ),
+  },
+  { id: "address", name: "common.address", look: "quiet break", cell: ({ address }) => address },
+  {
+    ...{ id: "made", name: "account.signed_in", look: "quiet nowrap" },
+    sort: (row) => row.created_at,
+    cell: (row) => <Time at={row.created_at} />,
+  },
+  {
+    ...{ id: "used", name: "keys.last_used", look: "quiet nowrap" },
+    sort: (row) => row.last_used_at,
+    cell: (row) => <Time at={row.last_used_at} />,
+  },
+];
+
+type EndSessionProps = Omit<SessionTableProps, "sessions"> & Readonly<{ session: BrowserSession }>;
+
+function EndSession({ session: { id, browser, address }, end, onEnded }: EndSessionProps): VNode {
+  const name = browserName(browser);
   return (
-    <li>
-      <div>
-        <p title={shown.browser}>
-          {name} {shown.current && <span class="badge good">{t("account.this_browser")}</span>}
-        </p>
-        <p class="quiet small-text">
-          {rich("account.session", {
-            address: shown.address,
-            made: <Time at={shown.created_at} />,
-            used: <Time at={shown.last_used_at} />,
-          })}
-        </p>
-      </div>
-      {!shown.current && (
-        <AskButton
-          caption={t("common.sign_out")}
-          label={t("account.end_label", { name, address: shown.address })}
-          class="button small"
-          title={t("account.end_ask")}
-          confirm={t("common.sign_out")}
-          onConfirm={async () => {
-            await end();
-            toast(t("account.ended", { name }));
-            onEnded();
-          }}
-        >
-          <p>{rich("account.end_about", { name: <strong>{name}</strong>, address: shown.address })}</p>
-        </AskButton>
-      )}
-    </li>
+    <AskButton
+      caption={t("common.sign_out")}
+      label={t("account.end_label", { name, address })}
+      class="button small"
+      title={t("account.end_ask")}
+      confirm={t("common.sign_out")}
+      onConfirm={async () => {
+        await end(id);
+        toast(t("account.ended", { name }));
+        onEnded();
+      }}
+    >
+      <p>{rich("account.end_about", { name: <strong>{name}</strong>, address })}</p>
+    </AskButton>
   );
 }
 

@@ -11,7 +11,7 @@ import { FormError } from "../parts/field.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
-import { type DataColumn, DataTable } from "../parts/data-table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../parts/data-table.tsx";
 import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { askApi, saveFile, upload } from "../request.ts";
@@ -23,7 +23,7 @@ export const lookMs = 3_000;
 const shownMax = 100;
 /** Where the address that its lines ask stands in a file. */
 const firstLineBytes = 1 << 20;
-export const dollarsPerToken = 5 / 1_000_000;
+const dollarsPerToken = 5 / 1_000_000;
 
 /** What of `/v1/batches` the page shows; times in seconds. */
 type Batch = Readonly<{
@@ -217,6 +217,11 @@ export const batchLooks: Readonly<Record<string, string>> = {
   cancelled: "warn",
 };
 
+const inDollars = (billed: number): string => (sells.value ? dollars(billed * dollarsPerToken) : t("batches.free"));
+
+export const costColumn = <Row extends Readonly<{ billed_tokens: number }>>(): DataColumn<Row> =>
+  figureColumn("cost", "common.cost", (row) => row.billed_tokens, inDollars, { look: "nowrap" });
+
 const columnsFor = (onCancel: (batch: Batch) => void): readonly DataColumn<Batch>[] => [
   {
     id: "batch",
@@ -233,14 +238,7 @@ const columnsFor = (onCancel: (batch: Batch) => void): readonly DataColumn<Batch
     ),
   },
   { id: "progress", name: "common.progress", look: "sentence", cell: (batch) => <Progress of={batch} /> },
-  {
-    id: "cost",
-    name: "common.cost",
-    isFigure: true,
-    look: "nowrap",
-    sort: ({ billed_tokens: billed }) => billed,
-    cell: ({ billed_tokens: billed }) => (sells.value ? dollars(billed * dollarsPerToken) : t("batches.free")),
-  },
+  costColumn(),
   {
     id: "actions",
     name: "common.actions",

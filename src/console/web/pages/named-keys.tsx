@@ -12,14 +12,14 @@ import { toast } from "../parts/toasts.tsx";
 import { post } from "../request.ts";
 import { sells } from "../session.ts";
 import { useResource } from "../resource.ts";
-import { rich, t } from "../texts.ts";
+import { rich, t, type TextKey } from "../texts.ts";
 import { useWish } from "../wish.ts";
 import { type KeyActs, keyActs } from "./key-acts.ts";
 import { LimitsDialog, NewKeyDialog } from "./key-form.tsx";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
-import { buttonColumn, figures, Table } from "../parts/table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../parts/data-table.tsx";
 import { strong } from "../parts/inline.tsx";
 
 /** The key that is regenerated instead of revoked; it has a card of its own. */
@@ -159,81 +159,81 @@ function KeyTable({ keys, isOfOperator, onAsk, rotate }: KeyTableProps): VNode {
   }
   /** Some servers bill no balance tokens. */
   const isLimited = sells.value || keys.some((key) => key.limit_day !== null || key.limit_month !== null);
+  const acts = isOfOperator ? ([...actions, "cost_center"] as const) : actions;
+  const columns: readonly DataColumn<AccountKey>[] = [
+    ...keyColumns,
+    { id: "may", name: "keys.may", look: "break sentence quiet small-text", cell: limitsOf },
+    ...(isLimited ? usedColumns : []),
+    {
+      ...{ id: "actions", name: "common.actions", isActions: true },
+      cell: (key) =>
+        key.id === defaultKeyId
+          ? rotate
+          : acts.map((what) => (
+              <>
+                <Button
+                  caption={t(`keys.${what}`)}
+                  class="button small"
+                  aria-label={t(`keys.${what}_of`, { name: key.name })}
+                  onClick={() => onAsk({ what, key })}
+                />{" "}
+              </>
+            )),
+    },
+  ];
   return (
-    <Table
+    <DataTable
+      name="keys"
       caption={t("keys.named")}
-      columns={[
-        t("common.name"),
-        t("keys.last_used"),
-        t("keys.may"),
-        ...figures(...(isLimited ? [t("common.today"), t("common.this_month")] : [])),
-        buttonColumn(),
-      ]}
-    >
-      {keys.map((key) => (
-        <KeyRow
-          key={key.id}
-          shown={key}
-          isLimited={isLimited}
-          acts={isOfOperator ? [...actions, "cost_center"] : actions}
-          onAsk={onAsk}
-          rotate={rotate}
-        />
-      ))}
-    </Table>
+      columns={columns}
+      rows={keys}
+      rowKey={({ id }) => id}
+      first=""
+      prefix="key-"
+    />
   );
 }
 
-type KeyRowProps = Readonly<{
-  shown: AccountKey;
-  isLimited: boolean;
-  acts: readonly Asking["what"][];
-  onAsk: (asking: Asking) => void;
-  rotate: ComponentChildren;
-}>;
-
-const KeyRow = ({ shown: key, isLimited, acts, onAsk, rotate }: KeyRowProps): VNode => (
-  <tr>
-    <td class="break">
-      {key.name} {key.ending !== null && <code class="quiet nowrap">…{key.ending}</code>}{" "}
-      {key.machine && <span class="badge">{t("keys.machine")}</span>}{" "}
-      {key.expired && <span class="badge bad">{t("keys.expired")}</span>}
-      {key.member !== null && <div class="quiet small-text">{key.member}</div>}
-    </td>
-    <td class="nowrap quiet">
-      {key.last_used_at === null ? t("keys.never_used") : <Time at={key.last_used_at} />}
-      {key.last_address != null && <div class="small-text">{key.last_address}</div>}
-    </td>
-    <td class="break sentence quiet small-text">{limitsOf(key)}</td>
-    {isLimited && (
+export const keyColumns: readonly DataColumn<AccountKey>[] = [
+  {
+    ...{ id: "name", name: "common.name", look: "break" },
+    sort: ({ name }) => name,
+    cell: (key) => (
       <>
-        <td class="number nowrap" data-name={t("common.today")}>
-          {key.used_day === null ? "–" : used(key.used_day, key.limit_day)}
-        </td>
-        <td class="number nowrap" data-name={t("common.this_month")}>
-          {key.used_month === null ? "–" : used(key.used_month, key.limit_month)}
-        </td>
+        {key.name} {key.ending !== null && <code class="quiet nowrap">…{key.ending}</code>}{" "}
+        {key.machine && <span class="badge">{t("keys.machine")}</span>}{" "}
+        {key.expired && <span class="badge bad">{t("keys.expired")}</span>}
+        {key.member !== null && <div class="quiet small-text">{key.member}</div>}
       </>
-    )}
-    <td class="nowrap sentence">
-      {key.id === defaultKeyId
-        ? rotate
-        : acts.map((what) => (
-            <>
-              <Button
-                caption={t(`keys.${what}`)}
-                class="button small"
-                aria-label={t(`keys.${what}_of`, { name: key.name })}
-                onClick={() => onAsk({ what, key })}
-              />{" "}
-            </>
-          ))}
-    </td>
-  </tr>
-);
+    ),
+  },
+  {
+    ...{ id: "used", name: "keys.last_used", look: "nowrap quiet" },
+    sort: ({ last_used_at: at }) => at,
+    cell: ({ last_used_at: at, last_address: address }) => (
+      <>
+        {at === null ? t("keys.never_used") : <Time at={at} />}
+        {address != null && <div class="small-text">{address}</div>}
+      </>
+    ),
+  },
+];
 
-const used = (tokens: number | null, limit: number | null): string =>
-  limit === null ? count(tokens ?? 0) : t("keys.used_of", { used: tokens ?? 0, limit });
+type Used = Readonly<Record<`${"used" | "limit"}_${"day" | "month"}`, number | null>>;
+
+const usedColumn = (id: string, name: TextKey, period: "day" | "month"): DataColumn<Used> =>
+  figureColumn(id, name, (row) => row[`used_${period}`], count, {
+    look: "nowrap",
+    cell: (row) => {
+      const [used, limit] = [row[`used_${period}`], row[`limit_${period}`]];
+      return used === null ? "–" : limit === null ? count(used) : t("keys.used_of", { used, limit });
+    },
+  });
+
+export const usedColumns = [
+  usedColumn("today", "common.today", "day"),
+  usedColumn("month", "common.this_month", "month"),
+];
 
 function limitsOf({ models, addresses, expires_at, expired, ...key }: AccountKey): string {
   const parts = [

@@ -5,7 +5,7 @@ import type { ReportColumn, ReportRow } from "../../api/reports.ts";
 import { now } from "../clock.ts";
 import { count, exactDollars, monthOf } from "../format.ts";
 import { Button } from "../parts/button.tsx";
-import { DataTable } from "../parts/data-table.tsx";
+import { DataTable, figureColumn } from "../parts/data-table.tsx";
 import { FileLink } from "../parts/file-link.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page } from "../parts/page.tsx";
@@ -251,13 +251,9 @@ function Rows({ rows, asked }: Readonly<{ rows: readonly ReportRow[]; asked: Ask
           sort: (row: ReportRow) => row[column] ?? "",
           cell: (row: ReportRow) => <Name column={column} name={row[column] ?? null} asked={asked} />,
         })),
-        ...shownSums.map((sum) => ({
-          id: sum,
-          name: sums[sum],
-          isFigure: true,
-          sort: (row: ReportRow) => row[sum],
-          cell: (row: ReportRow) => figure(row, sum),
-        })),
+        ...shownSums.map((sum) =>
+          figureColumn<ReportRow>(sum, sums[sum], (row) => row[sum], count, { cell: (row) => figure(row, sum) }),
+        ),
       ]}
       rows={rows}
       rowKey={(row) => columns.map((column) => row[column]).join("\n")}

@@ -10,6 +10,7 @@ import { EmailField } from "../parts/account-fields.tsx";
 import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
+import { type DataColumn, DataTable } from "../parts/data-table.tsx";
 import { NumberField, TextField } from "../parts/field.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { Meter } from "../parts/meter.tsx";
@@ -17,12 +18,11 @@ import { Page } from "../parts/page.tsx";
 import { FreshInvitation, FreshKey } from "../parts/secret.tsx";
 import { Select } from "../parts/select.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
-import { buttonColumn, figures, Table } from "../parts/table.tsx";
-import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { account, loadSession } from "../session.ts";
+import { keyColumns, usedColumns } from "./named-keys.tsx";
 import { TeamInvitations } from "./team-invitations.tsx";
 import { rich, t } from "../texts.ts";
 
@@ -190,19 +190,14 @@ function Keys({ team, title, keys, isService: service = false, onChanged, childr
           {children}
         </Empty>
       ) : (
-        <Table
+        <DataTable
           caption={title}
-          columns={[
-            t("common.name"),
-            t("keys.last_used"),
-            ...figures(t("common.today"), t("common.this_month")),
-            buttonColumn(),
-          ]}
-        >
-          {keys.map((key) => (
-            <KeyRow key={key.id} shown={key} team={team} isService={service} onRevoked={onChanged} />
-          ))}
-        </Table>
+          columns={[...keyColumns, ...usedColumns, revokeColumn(team, service, onChanged)]}
+          rows={keys}
+          rowKey={({ id }) => id}
+          first=""
+          prefix={service ? "service-" : "key-"}
+        />
       )}
       {making && (
         <NewKey
@@ -219,40 +214,24 @@ function Keys({ team, title, keys, isService: service = false, onChanged, childr
   );
 }
 
-type KeyRowProps = Readonly<{ shown: AccountKey; team: Team; isService: boolean; onRevoked: () => void }>;
-
-const KeyRow = ({ shown: key, team, isService: service, onRevoked }: KeyRowProps): VNode => (
-  <tr>
-    <td class="break">
-      {key.name} {key.ending !== null && <code class="quiet">…{key.ending}</code>}
-    </td>
-    <td class="nowrap quiet">{key.last_used_at === null ? t("keys.never_used") : <Time at={key.last_used_at} />}</td>
-    <td class="number nowrap" data-name={t("common.today")}>
-      {usedOf(key.used_day, key.limit_day)}
-    </td>
-    <td class="number nowrap" data-name={t("common.this_month")}>
-      {usedOf(key.used_month, key.limit_month)}
-    </td>
-    <td class="nowrap">
-      <AskButton
-        caption={t("keys.revoke")}
-        label={t("keys.revoke_of", { name: key.name })}
-        class="button small"
-        title={t("keys.revoke_ask")}
-        confirm={t("keys.revoke_do")}
-        onConfirm={async () => {
-          await post(`/teams/${team.id}/revoke`, { key: key.id, service });
-          onRevoked();
-        }}
-      >
-        <p>{rich("keys.revoke_team_about", { name: <strong>{key.name}</strong> })}</p>
-      </AskButton>
-    </td>
-  </tr>
-);
-
-const usedOf = (used: number | null, limit: number | null): string =>
-  limit === null ? count(used ?? 0) : t("keys.used_of", { used: used ?? 0, limit });
+const revokeColumn = (team: Team, service: boolean, onRevoked: () => void): DataColumn<AccountKey> => ({
+  ...{ id: "actions", name: "common.actions", isActions: true },
+  cell: (key) => (
+    <AskButton
+      caption={t("keys.revoke")}
+      label={t("keys.revoke_of", { name: key.name })}
+      class="button small"
+      title={t("keys.revoke_ask")}
+      confirm={t("keys.revoke_do")}
+      onConfirm={async () => {
+        await post(`/teams/${team.id}/revoke`, { key: key.id, service });
+        onRevoked();
+      }}
+    >
+      <p>{rich("keys.revoke_team_about", { name: <strong>{key.name}</strong> })}</p>
+    </AskButton>
+  ),
+});
 
 /** Null: no limit. */
 type Limits = Readonly<{ limit_day: number | null; limit_month: number | null }>;
@@ -328,21 +307,22 @@ export function Members({ team, members, onChanged, leadsToSheets = false }: Mem
           {t("team.nobody_about")}
         </Empty>
       ) : (
-        <Table
+        <DataTable
+          name="members"
           caption={t("team.members")}
-          columns={[t("account_fields.email"), ...figures(t("common.today"), t("common.this_month")), buttonColumn()]}
-        >
-          {members.map((member) => (
-            <MemberRow
-              key={member.id}
-              team={team}
-              member={member}
-              onChange={setLimiting}
-              onRemoved={onChanged}
-              leadsToSheets={leadsToSheets}
-            />
-          ))}
-        </Table>
+          columns={[
+            emailColumn(leadsToSheets),
+            ...usedColumns,
+            {
+              ...{ id: "actions", name: "common.actions", isActions: true },
+              cell: (member) => <Actions {...{ team, member }} onChange={setLimiting} onRemoved={onChanged} />,
+            },
+          ]}
+          rows={members}
+          rowKey={({ id }) => id}
+          first=""
+          prefix="member-"
+        />
       )}
       {inviting && (
         <InviteDialog
@@ -368,49 +348,47 @@ export function Members({ team, members, onChanged, leadsToSheets = false }: Mem
   );
 }
 
-type MemberRowProps = Readonly<{
+const emailColumn = (leadsToSheets: boolean): DataColumn<Member> => ({
+  ...{ id: "email", name: "account_fields.email", look: "break" },
+  sort: ({ email }) => email,
+  cell: ({ email, role }) => (
+    <>
+      {leadsToSheets ? <AccountLink name={email} /> : email}{" "}
+      {role === "admin" && <span class="badge accent">{t("team.admin")}</span>}
+    </>
+  ),
+});
+
+type ActionsProps = Readonly<{
   team: Team;
   member: Member;
   onChange: (member: Member) => void;
   onRemoved: () => void;
-  leadsToSheets: boolean;
 }>;
 
-const MemberRow = ({ team, member, onChange, onRemoved, leadsToSheets }: MemberRowProps): VNode => (
-  <tr>
-    <td class="break">
-      {leadsToSheets ? <AccountLink name={member.email} /> : member.email}{" "}
-      {member.role === "admin" && <span class="badge accent">{t("team.admin")}</span>}
-    </td>
-    <td class="number nowrap" data-name={t("common.today")}>
-      {usedOf(member.used_day, member.limit_day)}
-    </td>
-    <td class="number nowrap" data-name={t("common.this_month")}>
-      {usedOf(member.used_month, member.limit_month)}
-    </td>
-    <td class="nowrap sentence">
-      <Button
-        caption={t("team.change")}
-        class="button small"
-        aria-label={t("team.change_of", { email: member.email })}
-        onClick={() => onChange(member)}
-      />{" "}
-      <AskButton
-        caption={t("team.remove")}
-        label={t("team.remove_of", { email: member.email })}
-        class="button small"
-        title={t("team.remove_ask")}
-        confirm={t("team.remove")}
-        onConfirm={async () => {
-          await post(`/teams/${team.id}/remove`, { account: member.id });
-          toast(t("team.removed", { email: member.email }));
-          onRemoved();
-        }}
-      >
-        <p>{rich("team.remove_about", { email: <strong>{member.email}</strong> })}</p>
-      </AskButton>
-    </td>
-  </tr>
+const Actions = ({ team, member, onChange, onRemoved }: ActionsProps): VNode => (
+  <>
+    <Button
+      caption={t("team.change")}
+      class="button small"
+      aria-label={t("team.change_of", { email: member.email })}
+      onClick={() => onChange(member)}
+    />{" "}
+    <AskButton
+      caption={t("team.remove")}
+      label={t("team.remove_of", { email: member.email })}
+      class="button small"
+      title={t("team.remove_ask")}
+      confirm={t("team.remove")}
+      onConfirm={async () => {
+        await post(`/teams/${team.id}/remove`, { account: member.id });
+        toast(t("team.removed", { email: member.email }));
+        onRemoved();
+      }}
+    >
+      <p>{rich("team.remove_about", { email: <strong>{member.email}</strong> })}</p>
+    </AskButton>
+  </>
 );
 
 type ChangeDialogProps = Readonly<{ team: Team; member: Member; onClose: () => void; onDone: () => void }>;

@@ -2,17 +2,18 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { inputUnitAt } from "../../../core/model-kinds.ts";
+import type { RefusalsPage } from "../../api/request-log.ts";
 import type { UsageRow, UsageSummary } from "../../api/usage.ts";
 import { count, exactDollars, fullMoment, utc } from "../format.ts";
 import { askedIn, exclusive, type filterNames, type Filters } from "../over-time.ts";
 import { now } from "../clock.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
+import { cursorAsked, type DataColumn, DataTable } from "../parts/data-table.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Left } from "../parts/left.tsx";
 import { OverTime } from "../parts/over-time.tsx";
 import { Page } from "../parts/page.tsx";
-import { Pager } from "../parts/pager.tsx";
 import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
 import { UsageTable } from "../parts/usage-table.tsx";
 import { address, get, search } from "../request.ts";
@@ -26,10 +27,13 @@ import { Fact } from "../parts/fact.tsx";
 import { Card } from "../parts/card.tsx";
 import { Select, type SelectOptions } from "../parts/select.tsx";
 
+type Refusal = RefusalsPage["rows"][number];
 type Filter = Filters & Readonly<{ text: string }>;
 
 const pageRows = 25;
 const refusalRows = 10;
+/** Of the table of refusals in the address. */
+const refusals = "refused-";
 const splits = ["model", "key", "end_user", "endpoint"] as const;
 
 /** The filter is part of the page's address, so that people can bookmark and share it. */
@@ -73,13 +77,9 @@ export function UsagePage(): VNode {
 }
 
 function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary | null }): VNode {
-  const [turned, setTurned] = useState<Readonly<{ of: string; cursors: readonly string[] }>>({ of: "", cursors: [] });
   const [shown, setShown] = useState<UsageRow | null>(null);
-  // Another filter begins with its first page.
-  const of = search(filter);
-  const cursors = turned.of === of ? turned.cursors : [];
-  const after = cursors.at(-1);
-  const page = useResource(() => get("/usage", { ...filter, after, limit: pageRows }), search({ ...filter, after }));
+  const query = { ...filter, after: cursorAsked(), limit: pageRows };
+  const page = useResource(() => get("/usage", query), search(query));
   const filtered = Object.values(filter).some((value) => value !== "");
   return (
     <Card
@@ -100,26 +100,18 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
         />
       </div>
       <Loaded resource={page} lines={6}>
-        {({ rows, next }) => (
-          <>
-            {rows.length === 0 ? (
-              <Empty icon="search" title={t(filtered ? "usage.none_fits" : "usage.none")} />
-            ) : (
-              <UsageTable
-                rows={rows}
-                caption={t("usage.newest_first")}
-                showsKeys={hasSeveralKeys(summary)}
-                onChoose={setShown}
-              />
-            )}
-            <Pager
-              label={t("usage.pages")}
-              cursors={cursors}
-              next={next}
-              onMove={(cursors) => setTurned({ of, cursors })}
+        {({ rows, next }) =>
+          rows.length === 0 && query.after === undefined ? (
+            <Empty icon="search" title={t(filtered ? "usage.none_fits" : "usage.none")} />
+          ) : (
+            <UsageTable
+              {...{ rows, next }}
+              caption={t("usage.newest_first")}
+              showsKeys={hasSeveralKeys(summary)}
+              onChoose={setShown}
             />
-          </>
-        )}
+          )
+        }
       </Loaded>
       {shown !== null && <Details row={shown} onClose={() => setShown(null)} />}
     </Card>
@@ -128,10 +120,9 @@ function Requests({ filter, summary }: { filter: Filter; summary: UsageSummary |
 
 /** Why the account's own requests were refused, in plain words; nothing if none was. */
 function Refusals(): VNode | null {
-  const [cursors, setCursors] = useState<readonly string[]>([]);
-  const after = cursors.at(-1);
-  const page = useResource(() => get("/refusals", { after, limit: refusalRows }), `${after}`);
-  if (page.error === null && (page.value === null || (page.value.rows.length === 0 && after === undefined)))
+  const query = { after: cursorAsked(refusals), limit: refusalRows };
+  const page = useResource(() => get("/refusals", query), search(query));
+  if (page.error === null && (page.value === null || (page.value.rows.length === 0 && query.after === undefined)))
     return null;
   return (
     <Card
@@ -141,38 +132,41 @@ function Refusals(): VNode | null {
     >
       <Loaded resource={page} lines={3}>
         {({ rows, next }) => (
-          <>
-            <ul class="item-list">
-              {rows.map((row) => (
-                <li key={row.request_id}>
-                  <div class="grow">
-                    <p>{row.why}</p>
-                    <p class="quiet small-text break">
-                      <Time at={row.time} />
-                      {[
-                        row.model,
-                        row.endpoint.replace("/v1", ""),
-                        row.key === "default" ? "" : t("usage.of_key", { key: row.key }),
-                        row.request_id,
-                        row.more === 0 ? "" : t("usage.more_like_this", { more: row.more }),
-                      ]
-                        .filter((part) => part !== "")
-                        .map((part) => ` · ${part}`)}
-                    </p>
-                  </div>
-                  <span class={`badge ${row.status >= 500 || row.status === 200 ? "bad" : "warn"}`}>
-                    {row.status} {row.reason.replaceAll("_", " ")}
-                  </span>
-                </li>
-              ))}
-            </ul>
-            <Pager label={t("usage.refused_pages")} cursors={cursors} next={next} onMove={setCursors} />
-          </>
+          <DataTable
+            caption={t("usage.refused_label")}
+            columns={refusalColumns}
+            {...{ rows, next }}
+            rowKey={({ request_id: id }) => id}
+            first=""
+            prefix={refusals}
+          />
         )}
       </Loaded>
     </Card>
   );
 }
+
+const refusalColumns: readonly DataColumn<Refusal>[] = [
+  {
+    ...{ id: "result", name: "common.result", look: "sentence" },
+    cell: ({ request_id: id, status, reason, why, more }) => (
+      <>
+        <span class={`badge ${status >= 500 || status === 200 ? "bad" : "warn"}`}>
+          {status} {reason.replaceAll("_", " ")}
+        </span>{" "}
+        {why} {more > 0 && <span class="quiet">{t("usage.more_like_this", { more })}</span>}
+        <p class="quiet small-text break">{id}</p>
+      </>
+    ),
+  },
+  { id: "time", name: "chart.time", look: "nowrap quiet", cell: ({ time }) => <Time at={time} /> },
+  { id: "model", name: "common.model", look: "quiet parted", cell: ({ model }) => model },
+  {
+    ...{ id: "endpoint", name: "over_time.split_endpoint", look: "quiet nowrap" },
+    cell: ({ endpoint }) => endpoint.replace("/v1", ""),
+  },
+  { id: "key", name: "over_time.split_key", look: "quiet parted", cell: ({ key }) => key },
+];
 
 type ChoicesProps = Readonly<{ filter: Filter; summary: UsageSummary | null }>;
 

@@ -3,6 +3,7 @@
 // server sorts large sets and tells how many rows there are; small ones are sorted here.
 import type { ComponentChildren, VNode } from "preact";
 import { useId, useMemo, useRef, useState } from "preact/hooks";
+import { count } from "../format.ts";
 import { language } from "../language.ts";
 import { changeQuery, place } from "../route.ts";
 import { t, type TextKey } from "../texts.ts";
@@ -15,7 +16,8 @@ type SortValue = string | number | boolean | null;
 export type DataColumn<Row> = Readonly<{
   /** In the address and in the browser's memory; for a server that sorts, its name for it. */
   id: string;
-  name: TextKey;
+  /** `said`: of something that people named. */
+  name: TextKey | Readonly<{ said: string }>;
   cell: (row: Row) => ComponentChildren;
   /** What it is sorted by; "server": the server does it. */
   sort?: "server" | ((row: Row) => SortValue);
@@ -31,6 +33,24 @@ export type DataColumn<Row> = Readonly<{
   isActions?: boolean;
 }>;
 
+/** A column of numbers; null is a dash. */
+export const figureColumn = <Row,>(
+  id: string,
+  name: DataColumn<Row>["name"],
+  of: (row: Row) => number | null,
+  words: (value: number) => string = count,
+  more: Partial<DataColumn<Row>> = {},
+): DataColumn<Row> => ({
+  ...{ id, name, isFigure: true, sort: of },
+  cell: (row) => {
+    const value = of(row);
+    return value === null ? "–" : words(value);
+  },
+  ...more,
+});
+
+const nameOf = ({ name }: Pick<DataColumn<never>, "name">): string => (typeof name === "string" ? t(name) : name.said);
+
 /**
  * What the address says of a table. `sort` is a column's id, behind a "-" if the largest come first.
  * @public
@@ -41,6 +61,8 @@ export const tableRows = 50;
 const pageMax = 99_999_999;
 /** With fewer columns there is nothing to choose. */
 const choosableColumns = 5;
+/** A list that one sees at a glance: no range, and nothing to choose. */
+const glanceRows = 10;
 
 /**
  * `prefix`: of its parameters, where a page has several tables. An address may say anything: what is unknown is ignored.
@@ -57,9 +79,15 @@ export function tableAsked(
   return { sort: isKnown ? sort : first, page: /^[1-9][0-9]{0,7}$/.test(page) ? Math.min(pageMax, Number(page)) : 1 };
 }
 
+/** Of a list whose length nobody knows: where the page begins that the address names. */
+export const cursorAsked = (prefix = ""): string | undefined => place.value.query.get(`${prefix}after`) ?? undefined;
+
+/** Where people came from to each cursor. */
+const earlier = new Map<string, string | undefined>();
+
 type DataTableProps<Row> = Readonly<{
-  /** Its name in the browser's memory. */
-  name: string;
+  /** Its name in the browser's memory; without one, nobody chooses its columns. */
+  name?: string;
   caption: string;
   columns: readonly DataColumn<Row>[];
   /** All of them, or with `server` those of the page. */
@@ -70,8 +98,8 @@ type DataTableProps<Row> = Readonly<{
   prefix?: string;
   /** How many rows there are, and which page these are. */
   server?: Readonly<{ total: number; page: number }>;
-  /** Of a list whose length nobody knows: the page turns it. */
-  isPart?: boolean;
+  /** Of a list whose length nobody knows: where its next page begins; null on the last. */
+  next?: string | null;
   /** Of all rows, by column; it stays on top. */
   sums?: (column: string) => ComponentChildren;
   /** Rows are chosen by their keys, for what stands in `tools`. */
@@ -90,7 +118,7 @@ type Marks<Row> = Readonly<{
 type Chosen = Readonly<Record<string, boolean>>;
 
 export function DataTable<Row>(props: DataTableProps<Row>): VNode {
-  const { name, caption, columns, rows, first, prefix = "", server, isPart, tools } = props;
+  const { name, caption, columns, rows, first, prefix = "", server, next, tools } = props;
   const box = useRef<HTMLDivElement>(null);
   const [chosen, setChosen] = useState(() => remembered(name));
   const { sort, page: askedPage } = tableAsked(columns, first, prefix);
@@ -99,23 +127,25 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
     [rows, sort, server === undefined],
   );
   const total = server?.total ?? rows.length;
-  const pages = isPart === true ? 1 : Math.max(1, Math.ceil(total / tableRows));
+  const pages = next === undefined ? Math.max(1, Math.ceil(total / tableRows)) : 1;
   const page = Math.min(pages, server?.page ?? askedPage);
   const start = (page - 1) * tableRows;
-  const drawn = server === undefined && isPart !== true ? sorted.slice(start, start + tableRows) : sorted;
+  const drawn = server === undefined && next === undefined ? sorted.slice(start, start + tableRows) : sorted;
   const shown = columns.filter(({ id, isOptional }, at) => at === 0 || (chosen[id] ?? isOptional !== true));
 
   const sortBy = (by: string): void => changeQuery({ [`${prefix}sort`]: by, [`${prefix}page`]: null });
-  const turnTo = (to: number): void => {
-    changeQuery({ [`${prefix}page`]: to === 1 ? null : String(to) });
+  const turn = (to: Turned): void => {
+    changeQuery(to);
     if (box.current !== null && box.current.getBoundingClientRect().top < 0) box.current.scrollIntoView();
   };
   const choose = (choice: Chosen): void => {
     setChosen(choice);
     remember(name, choice);
   };
-  const sortable = columns.filter((column) => column.sort !== undefined);
-  const isChoosable = columns.length >= choosableColumns || columns.some(({ isOptional }) => isOptional);
+  const isShort = next === undefined && total <= glanceRows;
+  const sortable = isShort ? [] : columns.filter((column) => column.sort !== undefined);
+  const hasChoice = columns.some(({ isOptional }) => isOptional) || (columns.length >= choosableColumns && !isShort);
+  const isChoosable = name !== undefined && hasChoice;
   const hasTools = isChoosable || pages > 1 || Boolean(tools);
 
   return (
@@ -123,7 +153,9 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
       {(hasTools || sortable.length > 0) && (
         <div class={`table-tools ${hasTools ? "" : "only-cards"}`}>
           <span class="quiet small-text" role="status">
-            {total > 0 && isPart !== true && t("table.range", { start: start + 1, end: start + drawn.length, total })}
+            {total > 0 &&
+              next === undefined &&
+              t("table.range", { start: start + 1, end: start + drawn.length, total })}
           </span>
           {tools}
           {sortable.length > 0 && (
@@ -132,7 +164,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
                 aria-label={t("table.sort_by")}
                 value={sort}
                 options={sortable.flatMap((column) =>
-                  directions(column).map((by) => [by, `${t(column.name)} ${arrow(by)}`] as const),
+                  directions(column).map((by) => [by, `${nameOf(column)} ${arrow(by)}`] as const),
                 )}
                 onValue={sortBy}
               />
@@ -142,7 +174,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): VNode {
         </div>
       )}
       <Grid {...props} {...{ drawn, shown, chosen, sort }} onSort={sortBy} />
-      {pages > 1 && <Pages caption={caption} page={page} pages={pages} onTurn={turnTo} />}
+      <Foot {...{ caption, prefix, page, pages, next }} onTurn={turn} />
     </div>
   );
 }
@@ -174,7 +206,7 @@ function Grid<Row>({
       <td
         key={column.id}
         class={classOf(column, chosen)}
-        data-name={at === 0 || column.isActions ? undefined : t(column.name)}
+        data-name={at === 0 || column.isActions ? undefined : nameOf(column)}
       >
         {contentOf(column)}
       </td>
@@ -246,7 +278,7 @@ type HeadingProps<Row> = Readonly<{
 }>;
 
 function Heading<Row>({ column, sort, chosen, onSort }: HeadingProps<Row>): VNode {
-  const { id, name, isActions } = column;
+  const { id, isActions } = column;
   const [one, other] = directions(column);
   const isSorted = sort === one || sort === other;
   return (
@@ -256,10 +288,10 @@ function Heading<Row>({ column, sort, chosen, onSort }: HeadingProps<Row>): VNod
       aria-sort={isSorted ? (sort === id ? "ascending" : "descending") : undefined}
     >
       {column.sort === undefined ? (
-        <span class={isActions ? "for-readers" : undefined}>{t(name)}</span>
+        <span class={isActions ? "for-readers" : undefined}>{nameOf(column)}</span>
       ) : (
         <button type="button" class="sort-button" onClick={() => onSort(sort === one ? other : one)}>
-          {t(name)}
+          {nameOf(column)}
           <span aria-hidden="true">{isSorted ? arrow(sort) : "↕"}</span>
         </button>
       )}
@@ -296,7 +328,7 @@ function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoicePro
                 indeterminate={isShownWithRoom(column, chosen)}
                 onChange={(event) => onChoose({ ...chosen, [column.id]: event.currentTarget.checked })}
               />
-              {t(column.name)}
+              {nameOf(column)}
             </label>
           ))}
         <Button caption={t("table.reset_columns")} class="link-button" onClick={() => onChoose({})} />
@@ -305,29 +337,52 @@ function ColumnChoice<Row>({ columns, shown, chosen, onChoose }: ColumnChoicePro
   );
 }
 
-type PagesProps = Readonly<{ caption: string; page: number; pages: number; onTurn: (page: number) => void }>;
+type Turned = Readonly<Record<string, string | null>>;
+type FootProps = Readonly<{
+  caption: string;
+  prefix: string;
+  page: number;
+  pages: number;
+  next: string | null | undefined;
+  onTurn: (turned: Turned) => void;
+}>;
 
-const Pages = ({ caption, page, pages, onTurn }: PagesProps): VNode => (
-  <nav class="table-foot" aria-label={t("table.pages", { caption })}>
-    <span class="quiet">{t("table.page", { page, pages })}</span>
-    <div class="row">
-      <Button caption={t("table.first")} class="button small" disabled={page === 1} onClick={() => onTurn(1)} />
-      <Button
-        caption={t("table.previous")}
-        class="button small"
-        disabled={page === 1}
-        onClick={() => onTurn(page - 1)}
-      />
-      <Button
-        caption={t("table.next")}
-        class="button small"
-        disabled={page === pages}
-        onClick={() => onTurn(page + 1)}
-      />
-      <Button caption={t("table.last")} class="button small" disabled={page === pages} onClick={() => onTurn(pages)} />
-    </div>
-  </nav>
-);
+/** Nothing where there is only one page. */
+function Foot({ caption, prefix, page, pages, next, onTurn }: FootProps): VNode | null {
+  const after = cursorAsked(prefix);
+  if (next != null) earlier.set(next, after);
+  const to = (number: number): Turned => ({ [`${prefix}page`]: number === 1 ? null : String(number) });
+  const toCursor = (cursor: string | null): Turned => ({ [`${prefix}after`]: cursor });
+  const turns: readonly (readonly [TextKey, Turned | false])[] =
+    next === undefined
+      ? [
+          ["table.first", page > 1 && to(1)],
+          ["table.previous", page > 1 && to(page - 1)],
+          ["table.next", page < pages && to(page + 1)],
+          ["table.last", page < pages && to(pages)],
+        ]
+      : [
+          ["table.newer", after !== undefined && toCursor(earlier.get(after) ?? null)],
+          ["table.older", next !== null && toCursor(next)],
+        ];
+  if (turns.every(([, turned]) => turned === false)) return null;
+  return (
+    <nav class="table-foot" aria-label={t("table.pages", { caption })}>
+      <span class="quiet">{next === undefined && t("table.page", { page, pages })}</span>
+      <div class="row">
+        {turns.map(([name, turned]) => (
+          <Button
+            key={name}
+            caption={t(name)}
+            class="button small"
+            disabled={turned === false}
+            onClick={() => turned && onTurn(turned)}
+          />
+        ))}
+      </div>
+    </nav>
+  );
+}
 
 /** Equal rows keep their order, and rows without a value come last both ways. */
 function inOrder<Row>(rows: readonly Row[], columns: readonly DataColumn<Row>[], sort: string): readonly Row[] {
@@ -349,10 +404,10 @@ function inOrder<Row>(rows: readonly Row[], columns: readonly DataColumn<Row>[],
 
 const words = new Intl.Collator(language, { numeric: true, sensitivity: "base" });
 
-const keyOf = (name: string): string => `tollgate-columns ${name}`;
+const keyOf = (name: string | undefined): string => `tollgate-columns ${name}`;
 
 /** The choices that differ from the first ones. Empty if the browser keeps nothing. */
-function remembered(name: string): Chosen {
+function remembered(name: string | undefined): Chosen {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(keyOf(name)) ?? "{}");
     if (typeof kept !== "object" || kept === null) return {};
@@ -362,7 +417,7 @@ function remembered(name: string): Chosen {
   }
 }
 
-function remember(name: string, chosen: Chosen): void {
+function remember(name: string | undefined, chosen: Chosen): void {
   try {
     if (Object.keys(chosen).length === 0) localStorage.removeItem(keyOf(name));
     else localStorage.setItem(keyOf(name), JSON.stringify(chosen));

@@ -4,8 +4,8 @@ import type { ConsoleModels } from "../../api/overview.ts";
 import { isVoice, pricedUnits } from "../../../core/model-kinds.ts";
 import { cents } from "../format.ts";
 import { sells } from "../session.ts";
-import { figures, Table } from "./table.tsx";
-import { t } from "../texts.ts";
+import { type DataColumn, DataTable, figureColumn } from "./data-table.tsx";
+import { t, type TextKey } from "../texts.ts";
 
 type ConsoleModel = ConsoleModels["models"][number];
 
@@ -15,47 +15,37 @@ const formats = {
   none: null,
 } as const;
 
+const columnsOf = (isPriced: boolean): readonly DataColumn<ConsoleModel>[] => [
+  { id: "model", name: "common.model", look: "nowrap", sort: ({ id }) => id, cell: ({ id }) => id },
+  ...(isPriced
+    ? [{ id: "prices", name: "models_table.prices", isFigure: true, look: "nowrap", cell: priceOf } as const]
+    : []),
+  { id: "reads", name: "models_table.reads", look: "quiet nowrap", cell: (model) => t(readsOf(model)) },
+  {
+    id: "structured",
+    name: "models_table.structured",
+    look: "quiet nowrap",
+    room: "wide",
+    cell: (model) => <Format of={model.structured_output} />,
+  },
+  figureColumn("context", "models_table.context", (model) => model.context_tokens, kibi, { look: "quiet" }),
+  { id: "served", name: "models_table.served", room: "wide", cell: (model) => <ServedBadge model={model} /> },
+];
+
+const kibi = (tokens: number): string => `${Math.round(tokens / 1024)}K`;
+
 export const ModelTable = ({ models }: { models: readonly ConsoleModel[] }): VNode => (
-  <Table
+  <DataTable
     caption={t("menu.models")}
-    columns={[
-      t("common.model"),
-      ...figures(...(sells.value ? [t("models_table.prices")] : [])),
-      t("models_table.reads"),
-      t("models_table.structured"),
-      { figure: t("models_table.context") },
-      t("models_table.served"),
-    ]}
-  >
-    {models.map((model) => (
-      <tr key={model.id}>
-        <td class="nowrap">{model.id}</td>
-        {sells.value && <td class="number nowrap">{priceOf(model)}</td>}
-        <td class="quiet nowrap">
-          {t(
-            model.kind === "transcription"
-              ? "models_table.audio"
-              : model.reads_images
-                ? "models_table.text_images"
-                : "models_table.text",
-          )}
-        </td>
-        <td class="quiet nowrap wide-only">
-          <Format of={model.structured_output} />
-        </td>
-        <td
-          class={sells.value ? "number quiet" : "number quiet sentence"}
-          data-name={sells.value ? undefined : t("models_table.context")}
-        >
-          {Math.round(model.context_tokens / 1024)}K
-        </td>
-        <td class="wide-only">
-          <ServedBadge model={model} />
-        </td>
-      </tr>
-    ))}
-  </Table>
+    columns={columnsOf(sells.value)}
+    rows={models}
+    rowKey={({ id }) => id}
+    first=""
+  />
 );
+
+const readsOf = ({ kind, reads_images: readsImages }: ConsoleModel): TextKey =>
+  kind === "transcription" ? "models_table.audio" : readsImages ? "models_table.text_images" : "models_table.text";
 
 const Format = ({ of }: { of: ConsoleModel["structured_output"] }): VNode => {
   const key = formats[of];

@@ -23,7 +23,7 @@ import { sells } from "../session.ts";
 import { t } from "../texts.ts";
 import { Card } from "./card.tsx";
 import { Choice } from "./choice.tsx";
-import { type DataColumn, DataTable } from "./data-table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "./data-table.tsx";
 import { Icon } from "./icons.tsx";
 import { Loaded } from "./states.tsx";
 import { Chart, labelOf, nameOfMeasure, Nothing, oneTime, summaryOf, titleOf, usual, zoneOf } from "./use-chart.tsx";
@@ -109,7 +109,7 @@ function Chips({ asked: { filters, account } }: { asked: AskedOverTime }): VNode
     <ul class="chips" aria-label={t("over_time.filters")}>
       {given.map(([name, value]) => (
         <li key={name}>
-          <button type="button" class="button small" onClick={() => changeQuery({ [name]: null, page: null })}>
+          <button type="button" class="button small" onClick={() => changeQuery({ [name]: null })}>
             <span class="quiet">{t(`over_time.split_${name}`)}</span> {value} <Icon name="close" size={12} />
             <span class="for-readers">{t("over_time.take_away")}</span>
           </button>
@@ -248,7 +248,7 @@ function Parts({ answer, by, splits, ofAll }: PartsProps): VNode {
           name={t("over_time.split")}
           options={named(splits, (split) => t(`over_time.split_${split}`))}
           chosen={by}
-          onChoose={(split) => changeQuery({ by: split, sort: null, page: null })}
+          onChoose={(split) => changeQuery({ by: split, sort: null })}
         />
       }
     >
@@ -270,17 +270,6 @@ function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonl
   const amountOf = ({ billed_tokens, input, output }: Omit<Part, "name" | "label">): number =>
     isPaid && total.billed_tokens > 0 ? billed_tokens : input + output;
   const all = parts.reduce((sum, part) => sum + amountOf(part), 0);
-  const figure = (
-    id: "requests" | "input" | "cached_input" | "output" | "billed_tokens",
-    name: DataColumn<Part>["name"],
-  ) =>
-    ({
-      id,
-      name,
-      isFigure: true,
-      sort: (part) => part[id],
-      cell: (part) => count(part[id]),
-    }) satisfies DataColumn<Part>;
   return [
     {
       id: "name",
@@ -296,37 +285,18 @@ function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonl
         </>
       ),
     },
-    {
-      id: "share",
-      name: "over_time.share",
-      isFigure: true,
-      sort: amountOf,
-      cell: (part) => share(amountOf(part), all),
-    },
-    {
-      ...figure("requests", "common.requests"),
-      cell: (part) =>
-        ofAll && logOf(part, by) !== null ? (
-          <a href={logOf(part, by)!}>{count(part.requests)}</a>
-        ) : (
-          count(part.requests)
-        ),
-    },
-    figure("input", "over_time.input"),
-    { ...figure("cached_input", "over_time.cached"), room: "wide" },
-    figure("output", "over_time.output"),
-    ...(isPaid ? [figure("billed_tokens", "over_time.billed")] : []),
-    ...(isPaid && sells.value
-      ? [
-          {
-            id: "cost",
-            name: "over_time.cost",
-            isFigure: true,
-            sort: ({ billed_tokens: billed }: Part) => billed,
-            cell: ({ cost_usd: cost }: Part) => dollars(cost),
-          } satisfies DataColumn<Part>,
-        ]
-      : []),
+    figureColumn("share", "over_time.share", amountOf, (amount) => share(amount, all)),
+    figureColumn("requests", "common.requests", ({ requests }) => requests, count, {
+      cell: (part) => {
+        const log = ofAll ? logOf(part, by) : null;
+        return log === null ? count(part.requests) : <a href={log}>{count(part.requests)}</a>;
+      },
+    }),
+    figureColumn("input", "over_time.input", ({ input }) => input),
+    figureColumn("cached_input", "over_time.cached", (part) => part.cached_input, count, { room: "wide" }),
+    figureColumn("output", "over_time.output", ({ output }) => output),
+    ...(isPaid ? [figureColumn<Part>("billed_tokens", "over_time.billed", (part) => part.billed_tokens)] : []),
+    ...(isPaid && sells.value ? [figureColumn<Part>("cost", "over_time.cost", (part) => part.cost_usd, dollars)] : []),
   ];
 }
 

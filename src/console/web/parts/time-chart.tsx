@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { clockTime, count, day as dayName, dayAndTime, localDay, roundUp } from "../format.ts";
 import { t } from "../texts.ts";
 import { ChartFrame, type Plot } from "./chart-frame.tsx";
-import { Table } from "./table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "./data-table.tsx";
 
 const left = 52;
 const dayMs = 86_400_000;
@@ -66,6 +66,7 @@ export function TimeChart(props: TimeChartProps): VNode {
       />
       <FiguresTable
         title={title}
+        series={series}
         labels={hasTotal ? [...labels, t("chart.total")] : labels}
         steps={steps}
         {...{ timeOf, figures }}
@@ -108,6 +109,7 @@ const Tip = ({ time, figures, colors }: TipProps): VNode => (
 
 type FiguresTableProps = Readonly<{
   title: string;
+  series: readonly TimeSeries[];
   labels: readonly string[];
   steps: number;
   timeOf: (step: number) => string;
@@ -115,34 +117,36 @@ type FiguresTableProps = Readonly<{
 }>;
 
 /** Newest first; drawn only while it is open. */
-function FiguresTable({ title, labels, steps, timeOf, figures }: FiguresTableProps): VNode {
+function FiguresTable({ title, series, labels, steps, timeOf, figures }: FiguresTableProps): VNode {
   const [isOpen, setOpen] = useState(false);
+  const columns: readonly DataColumn<number>[] = [
+    { id: "time", name: "chart.time", look: "nowrap", sort: (step) => step, cell: timeOf },
+    ...labels.map((said, at) =>
+      figureColumn<number>(`${at}`, { said }, (step) => valueOf(series, at, step), count, {
+        cell: (step) => figures(step)[at]?.text,
+      }),
+    ),
+  ];
   return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary class="quiet small-text">{t("chart.as_table")}</summary>
       {isOpen && (
-        <Table
-          class="table-scroll chart-table"
-          role="region"
-          aria-label={t("chart.table_of", { title })}
-          tabIndex={0}
-          columns={[t("chart.time"), ...labels.map((figure) => ({ figure }))]}
-        >
-          {Array.from({ length: steps }, (_, back) => steps - 1 - back).map((step) => (
-            <tr key={step}>
-              <th scope="row">{timeOf(step)}</th>
-              {figures(step).map(({ label, text }) => (
-                <td key={label} class="number">
-                  {text}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </Table>
+        <DataTable
+          caption={t("chart.table_of", { title })}
+          columns={columns}
+          rows={Array.from({ length: steps }, (_, step) => step)}
+          rowKey={(step) => step}
+          first="-time"
+          prefix="chart-"
+        />
       )}
     </details>
   );
 }
+
+/** Behind the last of several series stand their sums. */
+const valueOf = (series: readonly TimeSeries[], at: number, step: number): number | null =>
+  at < series.length ? (series[at]!.values[step] ?? null) : sumOf(series, step);
 
 const bars = (series: readonly TimeSeries[], steps: number, { x, y, stepWidth }: Plot): VNode[] =>
   Array.from({ length: steps }, (_, at) => {

@@ -4,9 +4,9 @@ import type { UsageRow } from "../../api/usage.ts";
 import { count, exactDollars } from "../format.ts";
 import { isFreeOfCharge } from "../session.ts";
 import { t } from "../texts.ts";
-import { Time } from "./time.tsx";
 import { Button } from "./button.tsx";
-import { figures, Table } from "./table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "./data-table.tsx";
+import { Time } from "./time.tsx";
 
 type UsageTableProps = Readonly<{
   rows: readonly UsageRow[];
@@ -14,65 +14,69 @@ type UsageTableProps = Readonly<{
   /** For accounts with several keys. */
   showsKeys?: boolean;
   onChoose?: (row: UsageRow) => void;
+  /** Of a list with pages. */
+  next?: string | null;
 }>;
 
-export function UsageTable({ rows, caption, showsKeys = false, onChoose }: UsageTableProps): VNode {
-  const isFree = isFreeOfCharge(rows);
-  // If there is no cost, a phone has room for these.
-  const wideOnly = isFree ? "" : " wide-only";
-  return (
-    <Table
-      caption={caption}
-      columns={[
-        t("common.model"),
-        t("chart.time"),
-        t("over_time.split_endpoint"),
-        ...(showsKeys ? [t("over_time.split_key")] : []),
-        ...figures(
-          t("over_time.input"),
-          t("over_time.cached"),
-          t("over_time.output"),
-          ...(isFree ? [] : [t("over_time.billed"), t("over_time.cost")]),
-        ),
-      ]}
-    >
-      {rows.map((row) => (
-        <tr key={row.request_id}>
-          <td>
-            {onChoose === undefined ? (
-              <span class="nowrap">{row.model}</span>
-            ) : (
-              <Button caption={row.model} class="row-button nowrap" onClick={() => onChoose(row)} />
-            )}
-          </td>
-          <td class="nowrap quiet">
-            <Time at={row.time} />
-          </td>
-          <td class="nowrap quiet wide-only">{row.endpoint.replace("/v1", "")}</td>
-          {showsKeys && <td class="break quiet">{row.key}</td>}
-          <td class={`number${wideOnly}`} data-name={t("over_time.input")}>
-            {count(row.input)}
-          </td>
-          <td class="number wide-only quiet">{count(row.cached_input)}</td>
-          <td class={`number${wideOnly}`} data-name={t("over_time.output")}>
-            {count(row.output)}
-          </td>
-          {!isFree && (
+export const UsageTable = ({ rows, caption, showsKeys = false, onChoose, ...pages }: UsageTableProps): VNode => (
+  <DataTable
+    name="usage"
+    caption={caption}
+    columns={columnsOf(showsKeys, isFreeOfCharge(rows), onChoose)}
+    rows={rows}
+    rowKey={({ request_id: id }) => id}
+    first=""
+    {...pages}
+  />
+);
+
+/** The server sorts what has pages: the newest first. */
+const unsorted = { sort: undefined };
+const isSmall = { ...unsorted, look: "quiet", room: "wide" } as const;
+
+const columnsOf = (
+  showsKeys: boolean,
+  isFree: boolean,
+  onChoose: UsageTableProps["onChoose"],
+): readonly DataColumn<UsageRow>[] => [
+  {
+    id: "model",
+    name: "common.model",
+    cell: (row) =>
+      onChoose === undefined ? (
+        <span class="nowrap">{row.model}</span>
+      ) : (
+        <Button caption={row.model} class="row-button nowrap" onClick={() => onChoose(row)} />
+      ),
+  },
+  { id: "time", name: "chart.time", look: "nowrap quiet", cell: ({ time }) => <Time at={time} /> },
+  {
+    ...{ id: "endpoint", name: "over_time.split_endpoint", look: "nowrap quiet", room: "wide" },
+    cell: ({ endpoint }) => endpoint.replace("/v1", ""),
+  },
+  ...(showsKeys
+    ? [{ id: "key", name: "over_time.split_key", look: "parted quiet", cell: ({ key }: UsageRow) => key } as const]
+    : []),
+  figureColumn("input", "over_time.input", ({ input }) => input, count, unsorted),
+  figureColumn("cached", "over_time.cached", (row) => row.cached_input, count, isSmall),
+  figureColumn("output", "over_time.output", ({ output }) => output, count, unsorted),
+  ...(isFree
+    ? []
+    : [
+        figureColumn<UsageRow>("billed", "over_time.billed", () => null, count, {
+          ...unsorted,
+          cell: (row) => (
             <>
-              <td class="number" data-name={t("over_time.billed")}>
-                {count(row.billed_tokens)}
-                {row.estimated && (
-                  <span class="quiet" title={t("usage.estimated")}>
-                    {" "}
-                    ≈
-                  </span>
-                )}
-              </td>
-              <td class="number">{exactDollars(row.cost_usd)}</td>
+              {count(row.billed_tokens)}
+              {row.estimated && (
+                <span class="quiet" title={t("usage.estimated")}>
+                  {" "}
+                  ≈
+                </span>
+              )}
             </>
-          )}
-        </tr>
-      ))}
-    </Table>
-  );
-}
+          ),
+        }),
+        figureColumn<UsageRow>("cost", "over_time.cost", (row) => row.cost_usd, exactDollars, unsorted),
+      ]),
+];

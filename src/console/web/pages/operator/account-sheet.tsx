@@ -8,7 +8,7 @@ import { compact, count, exactDollars, moment, worth } from "../../format.ts";
 import { AccountLink, accountPath, accountsPath } from "../../parts/account-link.tsx";
 import { AskButton } from "../../parts/asking-dialogs.tsx";
 import { Card } from "../../parts/card.tsx";
-import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 import { Figure } from "../../parts/figure.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
@@ -19,7 +19,7 @@ import { useResource } from "../../resource.ts";
 import { navigate } from "../../route.ts";
 import { sells } from "../../session.ts";
 import { rich, t, type TextKey } from "../../texts.ts";
-import { SessionItem } from "../account.tsx";
+import { SessionTable } from "../account.tsx";
 import { NamedKeys } from "../named-keys.tsx";
 import { Members } from "../team.tsx";
 import { AccountChanges } from "./account-changes.tsx";
@@ -169,16 +169,10 @@ function ModelUse({ email, use: { models } }: { email: string; use: AccountUse }
     ),
   });
   const columns: readonly DataColumn<ModelRow>[] = [
-    { id: "model", name: "common.model", sort: ({ model }) => model, look: "break", cell: ({ model }) => model },
+    { id: "model", name: "common.model", sort: ({ model }) => model, look: "parted", cell: ({ model }) => model },
     used("today", "sheet.requests_today", 0),
     used("days30", "sheet.requests_days30", 29),
-    {
-      id: "cost",
-      name: "sheet.cost_days30",
-      isFigure: true,
-      sort: ({ days30 }) => days30.billed_tokens,
-      cell: ({ days30 }) => exactDollars(days30.cost_usd),
-    },
+    figureColumn("cost", "sheet.cost_days30", ({ days30 }) => days30.cost_usd, exactDollars),
   ];
   return (
     <Card title={t("sheet.use")} aria-label={t("sheet.use")}>
@@ -266,16 +260,11 @@ function Sessions({ account: { id, email } }: { account: OperatorAccount }): VNo
           open.length === 0 ? (
             <Empty icon="account" title={t("sheet.no_sessions")} />
           ) : (
-            <ul class="item-list">
-              {open.map((shown) => (
-                <SessionItem
-                  key={shown.id}
-                  session={shown}
-                  end={() => post(`/operator/accounts/${id}/sessions/end`, { session: shown.id })}
-                  onEnded={sessions.reload}
-                />
-              ))}
-            </ul>
+            <SessionTable
+              sessions={open}
+              end={(session) => post(`/operator/accounts/${id}/sessions/end`, { session })}
+              onEnded={sessions.reload}
+            />
           )
         }
       </Loaded>
@@ -314,28 +303,9 @@ function EndUsers({ email, use: { end_users: endUsers } }: { email: string; use:
         </>
       ),
     },
-    {
-      id: "requests",
-      name: "common.requests",
-      isFigure: true,
-      sort: ({ requests }) => requests,
-      cell: ({ requests }) => count(requests),
-    },
-    {
-      id: "tokens",
-      name: "log.tokens",
-      isFigure: true,
-      sort: ({ input, output }) => input + output,
-      cell: ({ input, output }) => compact(input + output),
-    },
-    {
-      id: "limit",
-      name: "sheet.end_user_limit",
-      isFigure: true,
-      look: "quiet",
-      sort: ({ limit_day: limit }) => limit,
-      cell: ({ limit_day: limit }) => (limit === null ? "–" : count(limit)),
-    },
+    figureColumn("requests", "common.requests", ({ requests }) => requests),
+    figureColumn("tokens", "log.tokens", ({ input, output }) => input + output, compact),
+    figureColumn("limit", "sheet.end_user_limit", (row) => row.limit_day, count, { look: "quiet" }),
   ];
   return (
     <Card title={t("sheet.end_users")} aria-label={t("sheet.end_users")}>

@@ -6,7 +6,7 @@ import type { AccountRow, AccountsFilter } from "../../../api/accounts.ts";
 import { count, percentage } from "../../format.ts";
 import { AccountLink, accountsPath } from "../../parts/account-link.tsx";
 import { Button } from "../../parts/button.tsx";
-import { type DataColumn, DataTable, tableAsked, tableRows } from "../../parts/data-table.tsx";
+import { type DataColumn, DataTable, figureColumn, tableAsked, tableRows } from "../../parts/data-table.tsx";
 import { FileLink } from "../../parts/file-link.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -103,7 +103,7 @@ function Accounts(): VNode {
   );
 }
 
-const change = (more: Partial<Filter>, replace = false): void => changeQuery({ ...more, page: null }, { replace });
+const change = (more: Partial<Filter>, replace = false): void => changeQuery(more, { replace });
 
 function Filters({ filter }: { filter: Filter }): VNode {
   const teams = useResource(() => get("/teams"), "teams").value?.teams ?? [];
@@ -160,6 +160,7 @@ const emailColumn: DataColumn<AccountRow> = {
   ),
 };
 
+const byServer = { sort: "server" } as const;
 const otherColumns: readonly DataColumn<AccountRow>[] = [
   { id: "plan", name: "account_fields.plan", sort: "server", look: "capital", cell: ({ plan }) => plan },
   {
@@ -179,27 +180,9 @@ const otherColumns: readonly DataColumn<AccountRow>[] = [
     look: "quiet nowrap",
     cell: ({ active_at: at }) => (at === null ? t("accounts.never") : <Time at={at} />),
   },
-  {
-    id: "today",
-    name: "accounts.today",
-    sort: "server",
-    isFigure: true,
-    cell: ({ today, today_tokens: tokens }) => count(sells.value ? today : tokens),
-  },
-  {
-    id: "month",
-    name: "accounts.month",
-    sort: "server",
-    isFigure: true,
-    cell: ({ month, month_tokens: tokens }) => count(sells.value ? month : tokens),
-  },
-  {
-    id: "credit",
-    name: "accounts.credit",
-    sort: "server",
-    isFigure: true,
-    cell: ({ credit }) => count(credit),
-  },
+  figureColumn("today", "accounts.today", (row) => (sells.value ? row.today : row.today_tokens), count, byServer),
+  figureColumn("month", "accounts.month", (row) => (sells.value ? row.month : row.month_tokens), count, byServer),
+  figureColumn("credit", "accounts.credit", ({ credit }) => credit, count, byServer),
   {
     id: "limit",
     name: "accounts.limit",

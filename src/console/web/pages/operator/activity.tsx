@@ -14,7 +14,7 @@ import { changeQuery, place } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { t } from "../../texts.ts";
 import { Card } from "../../parts/card.tsx";
-import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 
 const splits = ["model", "account", "node", "key", "endpoint"] as const;
 
@@ -111,20 +111,8 @@ const reasonColumns: readonly DataColumn<Reason>[] = [
     sort: ({ reason }) => reason,
     cell: ({ reason }) => <a href={`/operator/log${search({ reason })}`}>{reason.replaceAll("_", " ")}</a>,
   },
-  {
-    id: "status",
-    name: "activity.status",
-    isFigure: true,
-    sort: ({ status }) => status,
-    cell: ({ status }) => (status === 0 ? "–" : status),
-  },
-  {
-    id: "requests",
-    name: "common.requests",
-    isFigure: true,
-    sort: ({ requests }) => requests,
-    cell: ({ requests }) => count(requests),
-  },
+  figureColumn("status", "activity.status", ({ status }) => status || null, String),
+  figureColumn("requests", "common.requests", ({ requests }) => requests),
 ];
 
 const Reasons = ({ reasons }: { reasons: readonly Reason[] }): VNode => (

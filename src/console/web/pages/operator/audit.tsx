@@ -75,7 +75,7 @@ export function AuditPage(): VNode {
   );
 }
 
-const change = (more: Partial<Filter>): void => changeQuery({ ...more, page: null });
+const change = (more: Partial<Filter>): void => changeQuery(more);
 
 function Filters({ filter }: { filter: Filter }): VNode {
   const input = (name: "operator" | "account", label: string): VNode => (

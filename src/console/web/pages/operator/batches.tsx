@@ -2,7 +2,6 @@
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { OperatorBatches } from "../../../api/batches.ts";
-import { dollars } from "../../format.ts";
 import { AskButton } from "../../parts/asking-dialogs.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -12,8 +11,7 @@ import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get, post } from "../../request.ts";
 import { useResource } from "../../resource.ts";
-import { sells } from "../../session.ts";
-import { batchLooks, batchState, dollarsPerToken, lookMs } from "../batches.tsx";
+import { batchLooks, batchState, costColumn, lookMs } from "../batches.tsx";
 import { t } from "../../texts.ts";
 
 type Batch = OperatorBatches["batches"][number];
@@ -96,14 +94,7 @@ const columnsFor = (onCancelled: () => void): readonly DataColumn<Batch>[] => [
       </>
     ),
   },
-  {
-    id: "cost",
-    name: "common.cost",
-    look: "nowrap",
-    isFigure: true,
-    sort: ({ billed_tokens: billed }) => billed,
-    cell: ({ billed_tokens: billed }) => (sells.value ? dollars(billed * dollarsPerToken) : t("batches.free")),
-  },
+  costColumn(),
   {
     id: "actions",
     name: "common.actions",

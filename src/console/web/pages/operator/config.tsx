@@ -8,10 +8,10 @@ import { ago, utc } from "../../format.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Choice } from "../../parts/choice.tsx";
+import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { buttonColumn, Table } from "../../parts/table.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { get, post, RequestError } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
@@ -190,46 +190,59 @@ function Shown({ config, table, row, faults, busy, onWish }: ShownProps): VNode 
       {rows.length === 0 ? (
         <Empty icon="settings" title={t("config.none")} />
       ) : (
-        <Table caption={title} columns={[t("config.name"), t("config.in_file"), buttonColumn()]}>
-          {rows.map(({ table: { name: of, row_key: rowKey, is_list: isList }, name, values }) => (
-            <tr key={of + name}>
-              <td class="nowrap">{isList ? name : of}</td>
-              <td class="quiet break small-text sentence">
-                {Object.entries(values)
-                  .filter(([key]) => key !== rowKey)
-                  .map(([key, value]) => `${key}${value === "" ? "" : ` = ${value}`}`)
-                  .join(", ") || t("config.as_it_comes")}
-              </td>
-              <td class="right nowrap">
-                <Button
-                  caption={isFixed ? t("config.show") : t("config.edit")}
-                  class="button small"
-                  aria-label={t("config.edit_row", { row: `${of} ${name}` })}
-                  onClick={() => go({ table: of, row: isList ? name : of })}
-                />{" "}
-                {isList && (
-                  <Button
-                    caption={t("config.remove")}
-                    class="button small danger-quiet"
-                    aria-label={t("config.remove_row", { row: `${of} ${name}` })}
-                    disabled={isFixed || busy}
-                    onClick={() =>
-                      onWish({
-                        changes: { remove: [`${of}.${JSON.stringify(name)}`] },
-                        own: null,
-                        isAbout: () => false,
-                      })
-                    }
-                  />
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
+        <DataTable
+          caption={title}
+          columns={columnsOf(isFixed, busy, onWish)}
+          rows={rows}
+          rowKey={({ table, name }) => table.name + name}
+          first=""
+        />
       )}
     </Card>
   );
 }
+
+type Line = Readonly<{ table: ConfigShown["tables"][number] }> & ConfigShown["tables"][number]["rows"][number];
+
+const columnsOf = (isFixed: boolean, busy: boolean, onWish: ShownProps["onWish"]): readonly DataColumn<Line>[] => [
+  {
+    ...{ id: "name", name: "config.name", look: "nowrap" },
+    sort: ({ name }) => name,
+    cell: ({ table: { name: of, is_list: isList }, name }) => (isList ? name : of),
+  },
+  {
+    ...{ id: "in_file", name: "config.in_file", look: "quiet break small-text sentence" },
+    cell: ({ table, values }) =>
+      Object.entries(values)
+        .filter(([key]) => key !== table.row_key)
+        .map(([key, value]) => `${key}${value === "" ? "" : ` = ${value}`}`)
+        .join(", ") || t("config.as_it_comes"),
+  },
+  {
+    ...{ id: "actions", name: "common.actions", isActions: true },
+    cell: ({ table: { name: of, is_list: isList }, name }) => (
+      <>
+        <Button
+          caption={isFixed ? t("config.show") : t("config.edit")}
+          class="button small"
+          aria-label={t("config.edit_row", { row: `${of} ${name}` })}
+          onClick={() => go({ table: of, row: isList ? name : of })}
+        />{" "}
+        {isList && (
+          <Button
+            caption={t("config.remove")}
+            class="button small danger-quiet"
+            aria-label={t("config.remove_row", { row: `${of} ${name}` })}
+            disabled={isFixed || busy}
+            onClick={() =>
+              onWish({ changes: { remove: [`${of}.${JSON.stringify(name)}`] }, own: null, isAbout: () => false })
+            }
+          />
+        )}
+      </>
+    ),
+  },
+];
 
 function Changes({ config, onRead }: ConfigProps): VNode | null {
   const action = useAction();

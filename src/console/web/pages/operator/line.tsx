@@ -3,12 +3,12 @@ import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import type { OperatorLine } from "../../../api/line.ts";
 import { now } from "../../clock.ts";
-import { count, shortTime } from "../../format.ts";
+import { shortTime } from "../../format.ts";
 import { AccountLink } from "../../parts/account-link.tsx";
 import { Card } from "../../parts/card.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
-import { figures, Table } from "../../parts/table.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { Caches } from "./line-caches.tsx";
@@ -53,8 +53,6 @@ const Shown = ({ line }: { line: OperatorLine }): VNode => (
   </div>
 );
 
-const sinceOf = (time: string): string => shortTime(Math.max(0, now() - Date.parse(time)));
-
 const Priority = ({ of }: { of: OperatorLine["next"][number]["priority"] }): VNode => (
   <span class="row nowrap priority">
     <span class={`swatch priority-${of}`} />
@@ -62,48 +60,61 @@ const Priority = ({ of }: { of: OperatorLine["next"][number]["priority"] }): VNo
   </span>
 );
 
-const Figure = ({ name, text }: { name: string; text: string }): VNode => (
-  <td class="number" data-name={name}>
-    {text}
-  </td>
-);
+type Waiting = OperatorLine["next"][number];
+type Running = OperatorLine["running"][number];
+
+const ageOf = ({ since }: Readonly<{ since: string }>): number => Math.max(0, now() - Date.parse(since));
+
+const waitingColumns: readonly DataColumn<Waiting>[] = [
+  {
+    ...{ id: "account", name: "line.account_user", look: "parted" },
+    cell: ({ account, user }) => (
+      <>
+        <AccountLink name={account.email} />
+        <p class="quiet small-text">{user}</p>
+      </>
+    ),
+  },
+  { id: "class", name: "common.class", cell: ({ priority }) => <Priority of={priority} /> },
+  { id: "model", name: "common.model", look: "parted", cell: ({ models }) => models.join(", ") },
+  figureColumn("requests", "common.requests", ({ requests }) => requests),
+  figureColumn("waits", "line.waits_for", ageOf, shortTime),
+  figureColumn("place", "line.place", ({ position }) => position),
+  figureColumn("first_token", "line.first_token_in", (row) => row.expected_first_token_ms, shortTime),
+];
+
+const runningColumns: readonly DataColumn<Running>[] = [
+  {
+    ...{ id: "account", name: "common.account", look: "parted" },
+    cell: ({ account }) => <AccountLink name={account.email} />,
+  },
+  { id: "class", name: "common.class", cell: ({ priority }) => <Priority of={priority} /> },
+  { id: "model", name: "common.model", look: "parted", sort: ({ model }) => model, cell: ({ model }) => model },
+  { id: "node", name: "common.node", look: "parted", sort: ({ node }) => node, cell: ({ node }) => node },
+  figureColumn("requests", "common.requests", ({ requests }) => requests),
+  figureColumn("reading", "line.reading", ({ reading }) => reading),
+  figureColumn("oldest", "line.oldest", ageOf, shortTime),
+];
 
 function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
   const unseen = sumOf(waiting) - next.reduce((sum, { requests }) => sum + requests, 0);
   return (
-    <Card title={t("line.in_line")} side={<span class="quiet small-text">{t("line.next_first")}</span>}>
+    <Card
+      title={t("line.in_line")}
+      aria-label={t("line.in_line")}
+      side={<span class="quiet small-text">{t("line.next_first")}</span>}
+    >
       {next.length === 0 ? (
         <Empty icon="check" title={t("line.none_waits")} />
       ) : (
-        <Table
-          role="region"
-          aria-label={t("line.in_line")}
-          tabIndex={0}
+        <DataTable
           caption={t("line.in_line_about")}
-          columns={[
-            t("line.account_user"),
-            t("common.class"),
-            t("common.model"),
-            ...figures(t("common.requests"), t("line.waits_for"), t("line.place"), t("line.first_token_in")),
-          ]}
-        >
-          {next.map(({ account, user, priority, models, requests, since, position, expected_first_token_ms: ms }) => (
-            <tr key={`${account.id} ${user} ${priority}`}>
-              <td class="break">
-                <AccountLink name={account.email} />
-                <p class="quiet small-text">{user}</p>
-              </td>
-              <td>
-                <Priority of={priority} />
-              </td>
-              <td class="break">{models.join(", ")}</td>
-              <Figure name={t("common.requests")} text={count(requests)} />
-              <Figure name={t("line.waits_for")} text={sinceOf(since)} />
-              <Figure name={t("line.place")} text={position === null ? "–" : count(position)} />
-              <Figure name={t("line.first_token_in")} text={ms === null ? "–" : shortTime(ms)} />
-            </tr>
-          ))}
-        </Table>
+          columns={waitingColumns}
+          rows={next}
+          rowKey={({ account, user, priority }) => `${account.id} ${user} ${priority}`}
+          first=""
+          prefix="line-"
+        />
       )}
       {unseen > 0 && <p class="table-foot quiet small-text">{t("line.unseen", { unseen })}</p>}
     </Card>
@@ -111,39 +122,18 @@ function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
 }
 
 const OnNodes = ({ running }: { running: OperatorLine["running"] }): VNode => (
-  <Card title={t("line.on_nodes")}>
+  <Card title={t("line.on_nodes")} aria-label={t("line.on_nodes")}>
     {running.length === 0 ? (
       <Empty icon="nodes" title={t("line.none_runs")} />
     ) : (
-      <Table
-        role="region"
-        aria-label={t("line.on_nodes")}
-        tabIndex={0}
+      <DataTable
         caption={t("line.on_nodes_about")}
-        columns={[
-          t("common.account"),
-          t("common.class"),
-          t("common.model"),
-          t("common.node"),
-          ...figures(t("common.requests"), t("line.reading"), t("line.oldest")),
-        ]}
-      >
-        {running.map(({ account, priority, model, node, requests, reading, since }) => (
-          <tr key={`${account.id} ${priority} ${model} ${node}`}>
-            <td class="break">
-              <AccountLink name={account.email} />
-            </td>
-            <td>
-              <Priority of={priority} />
-            </td>
-            <td class="break">{model}</td>
-            <td class="break">{node}</td>
-            <Figure name={t("common.requests")} text={count(requests)} />
-            <Figure name={t("line.reading")} text={count(reading)} />
-            <Figure name={t("line.oldest")} text={sinceOf(since)} />
-          </tr>
-        ))}
-      </Table>
+        columns={runningColumns}
+        rows={running}
+        rowKey={({ account, priority, model, node }) => `${account.id} ${priority} ${model} ${node}`}
+        first=""
+        prefix="nodes-"
+      />
     )}
   </Card>
 );

@@ -8,19 +8,18 @@ import { compact, exactDollars, fullMoment, moment, shortTime, utc } from "../..
 import { AccountLink } from "../../parts/account-link.tsx";
 import { Button } from "../../parts/button.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
-import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
+import { cursorAsked, type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
-import { Pager } from "../../parts/pager.tsx";
 import { Phases } from "../../parts/phases.tsx";
 import { Select, type SelectOptions } from "../../parts/select.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { address, get, search } from "../../request.ts";
 import { useEvery, useResource } from "../../resource.ts";
-import { navigate, place } from "../../route.ts";
+import { changeQuery, navigate, place } from "../../route.ts";
 import { isFreeOfCharge, sells } from "../../session.ts";
 import { t, type TextKey } from "../../texts.ts";
 
@@ -44,17 +43,9 @@ const addressOf = (filter: Filter): string => `/operator/log${search(filter)}`;
 
 export function LogPage(): VNode {
   const filter = filterOf(place.value.query);
-  const [cursors, setCursors] = useState<readonly string[]>([]);
   const [live, setLive] = useState(true);
   const [shown, setShown] = useState<RequestRow | null>(null);
-  // Cursors are places in the list of one filter.
-  const [cursorsOf, setCursorsOf] = useState(search(filter));
-  const isSame = cursorsOf === search(filter);
-  const after = isSame ? cursors.at(-1) : undefined;
-  const move = (next: readonly string[]): void => {
-    setCursorsOf(search(filter));
-    setCursors(next);
-  };
+  const after = cursorAsked();
   const query = { ...filter, after, limit: pageRows };
   const log = useResource(() => get("/operator/log", query), search(query));
   const follows = live && after === undefined;
@@ -77,7 +68,7 @@ export function LogPage(): VNode {
             aria-pressed={follows}
             onClick={() => {
               setLive(!follows);
-              if (!follows) move([]);
+              if (!follows) changeQuery({ after: null });
             }}
           />
         </>
@@ -88,16 +79,15 @@ export function LogPage(): VNode {
         <Loaded resource={log} lines={10}>
           {({ rows, next, searched_to: searchedTo, gone }) => (
             <>
-              {rows.length === 0 ? (
+              {rows.length === 0 && after === undefined && next === null ? (
                 <Empty icon="search" title={t(filtered ? "log.no_match" : "log.none")} />
               ) : (
-                <Rows rows={rows} filter={filter} onChoose={setShown} />
+                <Rows {...{ rows, next }} filter={filter} onChoose={setShown} />
               )}
               {searchedTo !== null && (
                 <p class="log-note quiet small-text">{t("log.searched", { time: moment(searchedTo) })}</p>
               )}
               {gone > 0 && <p class="log-note quiet small-text">{t("log.gone", { gone })}</p>}
-              <Pager label={t("log.pages")} cursors={isSame ? cursors : []} next={next} onMove={move} />
             </>
           )}
         </Loaded>
@@ -185,20 +175,22 @@ function Filters({ filter, choices, change }: FiltersProps): VNode {
 
 const inWords = (reason: string): string => (reason === "left" ? t("log.left") : reason.replaceAll("_", " "));
 
-const time = (ms: number | null): string => (ms === null ? "–" : shortTime(ms));
+type RowsProps = Readonly<{
+  rows: readonly RequestRow[];
+  next: string | null;
+  filter: Filter;
+  onChoose: (row: RequestRow) => void;
+}>;
 
-type RowsProps = Readonly<{ rows: readonly RequestRow[]; filter: Filter; onChoose: (row: RequestRow) => void }>;
-
-const Rows = ({ rows, filter, onChoose }: RowsProps): VNode => (
+const Rows = ({ rows, next, filter, onChoose }: RowsProps): VNode => (
   <DataTable
     name="log"
     caption={t("log.caption")}
     look="log"
     columns={columnsOf(filter, isFreeOfCharge(rows), onChoose)}
-    rows={rows}
+    {...{ rows, next }}
     rowKey={(row) => row.request_id}
     first=""
-    isPart
     tools={
       <>
         {(["csv", "json"] as const).map((form) => (
@@ -231,12 +223,6 @@ const text = (only: By, name: Name & keyof RequestRow, column: TextKey, more: ob
     const value = row[name];
     return value === null || value === "" ? "–" : only({ [name]: String(value) }, value);
   },
-  ...more,
-});
-
-const duration = (id: "wait_ms" | "first_token_ms" | "duration_ms", name: TextKey, more: object = {}): Column => ({
-  ...{ id, name, isFigure: true },
-  cell: (row) => time(row[id]),
   ...more,
 });
 
@@ -275,16 +261,9 @@ const modelColumn = (only: By): Column => ({
   ),
 });
 
-const amounts: readonly Column[] = [
-  {
-    id: "tokens",
-    name: "log.tokens",
-    isFigure: true,
-    room: "wide",
-    cell: ({ input, output }) => <span title={t("log.in_out", { input, output })}>{compact(input + output)}</span>,
-  },
-  { id: "cost", name: "log.cost", isFigure: true, cell: ({ cost_usd }) => exactDollars(cost_usd) },
-];
+/** Newest first, as they come. */
+const figure: typeof figureColumn<RequestRow> = (id, name, of, words, more) =>
+  figureColumn(id, name, of, words, { ...more, sort: undefined });
 
 function columnsOf(filter: Filter, isFree: boolean, onChoose: (row: RequestRow) => void): readonly Column[] {
   const only = by(filter);
@@ -300,22 +279,26 @@ function columnsOf(filter: Filter, isFree: boolean, onChoose: (row: RequestRow) 
     },
     {
       id: "result",
-      name: "log.result",
+      name: "common.result",
       cell: (row) => only({ reason: row.reason ?? "served" }, <Result row={row} />),
     },
     accountColumn(only),
     modelColumn(only),
     text(only, "node", "common.node", { room: "widest" }),
-    text(only, "address", "log.address", { room: "widest" }),
+    text(only, "address", "common.address", { room: "widest" }),
     text(only, "priority", "common.class", { isOptional: true }),
     text(only, "endpoint", "log.endpoint", { isOptional: true }),
     plain("cause", "log.cause"),
     plain("tags", "log.tags"),
     plain("cost_center", "sheet.cost_center"),
-    duration("wait_ms", "log.wait", { room: "widest" }),
-    duration("first_token_ms", "models.first_token", { room: "wide" }),
-    duration("duration_ms", "log.end"),
-    ...amounts.filter(({ id }) => !isFree || id !== "cost"),
+    figure("wait", "log.wait", ({ wait_ms: ms }) => ms, shortTime, { room: "widest" }),
+    figure("first_token", "models.first_token", (row) => row.first_token_ms, shortTime, { room: "wide" }),
+    figure("end", "log.end", (row) => row.duration_ms, shortTime),
+    figure("tokens", "log.tokens", () => null, undefined, {
+      room: "wide",
+      cell: ({ input, output }) => <span title={t("log.in_out", { input, output })}>{compact(input + output)}</span>,
+    }),
+    ...(isFree ? [] : [figure("cost", "log.cost", ({ cost_usd }) => cost_usd, exactDollars)]),
   ];
 }
 
@@ -335,7 +318,7 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
   const texts = (
     [
       ["log.endpoint", row.endpoint],
-      ["log.address", row.address],
+      ["common.address", row.address],
       ["common.class", row.priority],
       ["log.asked_for", row.asked_model],
       ["log.tags", row.tags?.replaceAll(",", ", ") ?? null],
@@ -359,7 +342,7 @@ const Details = ({ row, onClose }: { row: RequestRow; onClose: () => void }): VN
           <code>{row.request_id}</code> <CopyButton text={row.request_id} label={t("log.copy_id")} />
         </Fact>
         <Fact name={t("log.ended")} title={utc(row.time)} value={fullMoment(row.time)} />
-        <Fact name={t("log.result")} value={<Result row={{ ...row, more: 0 }} />} />
+        <Fact name={t("common.result")} value={<Result row={{ ...row, more: 0 }} />} />
         <Fact
           name={t("common.account")}
           class="break"

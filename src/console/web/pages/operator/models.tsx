@@ -13,7 +13,7 @@ import { type Resource, useEvery, useResource } from "../../resource.ts";
 import { rowOf } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { rich, t } from "../../texts.ts";
-import { type DataColumn, DataTable } from "../../parts/data-table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 
 type OperatorModel = OperatorModels["models"][number];
 
@@ -105,7 +105,10 @@ function Model({ of: model }: { of: OperatorModel }): VNode {
           <a href={logOfDay({ model: id, reason: "broken" })}>{t("models.why")}</a>
         </Figure>
         <Figure name={t("models.tokens")} value={`${compact(day.input)} / ${compact(day.output)}`} />
-        <Figure name={t("models.first_token")} value={firstToken(model)} />
+        <Figure
+          name={t("models.first_token")}
+          value={day.first_token_p50_ms === null ? "–" : inMs(day.first_token_p50_ms)}
+        />
       </section>
       <Card title={t("models.serving")} class="card" side={<State of={model} />}>
         <dl class="facts start">
@@ -131,8 +134,7 @@ function Model({ of: model }: { of: OperatorModel }): VNode {
   );
 }
 
-const firstToken = ({ day: { first_token_p50_ms: first } }: OperatorModel): string =>
-  first === null ? "–" : `${count(first)} ms`;
+const inMs = (ms: number): string => `${count(ms)} ms`;
 
 const columns: readonly DataColumn<OperatorModel>[] = [
   { id: "model", name: "common.model", sort: ({ id }) => id, cell: (model) => <Name of={model} /> },
@@ -184,14 +186,9 @@ const columns: readonly DataColumn<OperatorModel>[] = [
     sort: ({ day }) => day.input + day.output,
     cell: ({ day }) => `${compact(day.input)} / ${compact(day.output)}`,
   },
-  {
-    id: "first_token",
-    name: "models.first_token",
-    isFigure: true,
+  figureColumn("first_token", "models.first_token", ({ day }) => day.first_token_p50_ms, inMs, {
     look: "quiet nowrap",
-    sort: ({ day }) => day.first_token_p50_ms,
-    cell: firstToken,
-  },
+  }),
 ];
 
 const ModelsTable = ({ models }: { models: readonly OperatorModel[] }): VNode => (

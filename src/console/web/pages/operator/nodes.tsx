@@ -3,8 +3,9 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { NodeTest, OperatorNode } from "../../../api/nodes.ts";
-import { ago, count, moment } from "../../format.ts";
+import { ago, count, moment, shortTime } from "../../format.ts";
 import { Card } from "../../parts/card.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -61,11 +62,16 @@ export function NodesPage(): VNode {
             <div class="stack">
               {gateway !== null && <p class="quiet break">{t("nodes.seen_by", { gateway })}</p>}
               {row === null ? (
-                <div class="grid-2">
-                  {found.map((node) => (
-                    <NodeCard key={node.name} node={node} wish={wish?.name === node.name ? wish : null} />
-                  ))}
-                </div>
+                <section class="card flush" aria-label={t("menu.nodes")}>
+                  <DataTable
+                    name="nodes"
+                    caption={t("menu.nodes")}
+                    columns={columnsOf(wish)}
+                    rows={found}
+                    rowKey={({ name }) => name}
+                    first=""
+                  />
+                </section>
               ) : (
                 <Node of={found[0]!} />
               )}
@@ -77,6 +83,8 @@ export function NodesPage(): VNode {
   );
 }
 
+/** The worst first. */
+const states = ["down", "cooling", "drained", "starting", "well"];
 const looks: Readonly<Record<string, string>> = { well: "good", cooling: "warn", down: "bad", starting: "warn" };
 
 const sentence = (words: string): string =>
@@ -84,27 +92,67 @@ const sentence = (words: string): string =>
 
 type NodeProps = Readonly<{ node: OperatorNode; wish: NodeWish | null }>;
 
-const NodeCard = ({ node, wish }: NodeProps): VNode => (
-  <article class="card stack" aria-label={node.name}>
-    <div class="row spread">
-      <h2 class="break">
-        <a href={`${list}/${encodeURIComponent(node.name)}`}>{node.name}</a>
-      </h2>
-      <StateBadge node={node} />
-    </div>
-    <Now node={node} wish={wish} />
-    <dl class="facts">
-      <Fact name={t("nodes.queue")} value={<Line of={node.line} />} />
-      <FirstToken of={node} />
-      <Fact name={t("nodes.models")} class="number" value={count(Object.keys(node.models).length)} />
-    </dl>
-  </article>
+const columnsOf = (wish: NodeWish | null): readonly DataColumn<OperatorNode>[] => [
+  {
+    ...{ id: "name", name: "common.node", look: "parted" },
+    sort: ({ name }) => name,
+    cell: ({ name }) => <a href={`${list}/${encodeURIComponent(name)}`}>{name}</a>,
+  },
+  {
+    ...{ id: "state", name: "common.state", look: "sentence" },
+    sort: ({ health, drained_since: drained }) => states.indexOf(drained === null ? health : "drained"),
+    cell: (node) => (
+      <>
+        <StateBadge node={node} />
+        <Trouble node={node} />
+      </>
+    ),
+  },
+  figureColumn("busy", "nodes.busy", ({ busy }) => busy, count, { look: "nowrap", cell: (node) => <Busy of={node} /> }),
+  figureColumn("queue", "nodes.queue", ({ line }) => line.waiting, count, {
+    cell: ({ line }) => (
+      <>
+        {count(line.waiting)}
+        {line.since !== null && <p class="quiet small-text">{t("nodes.oldest", { since: ago(line.since) })}</p>}
+      </>
+    ),
+  }),
+  figureColumn("first_token", "models.first_token", (node) => node.first_token_p50_ms, count, {
+    cell: (node) => <FirstToken of={node} isShort />,
+  }),
+  figureColumn("speed", "nodes.speed", (node) => node.tokens_per_second, count, {
+    look: "nowrap quiet",
+    room: "widest",
+    cell: (node) => t("nodes.per_second", { tokens: Math.round(node.tokens_per_second) }),
+  }),
+  figureColumn("models", "nodes.models", ({ models }) => Object.keys(models).length, count, { room: "wide" }),
+  {
+    ...{ id: "actions", name: "common.actions", isActions: true },
+    cell: (node) => <Actions node={node} wish={wish?.name === node.name ? wish : null} />,
+  },
+];
+
+const Busy = ({ of: { busy, slots } }: { of: OperatorNode }): VNode => (
+  <>
+    {t("keys.used_of", { used: busy, limit: slots })}
+    <span class="meter share" aria-hidden="true">
+      <span style={{ transform: `scaleX(${slots === 0 ? 0 : Math.min(1, busy / slots)})` }} />
+    </span>
+  </>
 );
 
 const Node = ({ of: node }: { of: OperatorNode }): VNode => (
   <div class="stack-large">
     <Card title={t("nodes.now")} class="card stack" side={<StateBadge node={node} />} aria-label={node.name}>
-      <Now node={node} wish={null} />
+      <Trouble node={node} />
+      <Meter
+        name={t("nodes.busy")}
+        label={t("nodes.busy_of", { name: node.name })}
+        value={node.busy}
+        of={node.slots}
+        ofNote={node.slots_auto ? t("nodes.by_load") : ""}
+      />
+      <Actions node={node} wish={null} />
     </Card>
     <Card
       title={t("nodes.details")}
@@ -123,20 +171,10 @@ const Node = ({ of: node }: { of: OperatorNode }): VNode => (
   </div>
 );
 
-const Now = ({ node, wish }: NodeProps): VNode => (
+const Trouble = ({ node: { problem, drained_since: since, busy } }: { node: OperatorNode }): VNode => (
   <>
-    {node.problem !== null && <p>{sentence(node.problem)}</p>}
-    {node.drained_since !== null && (
-      <p role="status">{t("nodes.drained_since", { since: moment(node.drained_since), running: node.busy })}</p>
-    )}
-    <Meter
-      name={t("nodes.busy")}
-      label={t("nodes.busy_of", { name: node.name })}
-      value={node.busy}
-      of={node.slots}
-      ofNote={node.slots_auto ? t("nodes.by_load") : ""}
-    />
-    <Actions node={node} wish={wish} />
+    {problem !== null && <p>{sentence(problem)}</p>}
+    {since !== null && <p role="status">{t("nodes.drained_since", { since: moment(since), running: busy })}</p>}
   </>
 );
 
@@ -149,14 +187,14 @@ function StateBadge({ node: { health, problem, drained_since } }: { node: Operat
 const Facts = ({ node }: { node: OperatorNode }): VNode => (
   <dl class="facts start">
     <Fact name={t("nodes.queue")} value={<Line of={node.line} />} />
-    <FirstToken of={node} />
+    <Fact name={t("models.first_token")} value={<FirstToken of={node} />} />
     <Fact
       name={t("nodes.speed")}
       value={
         <a href={recentLog(node.name, 1)}>{t("nodes.per_second", { tokens: Math.round(node.tokens_per_second) })}</a>
       }
     />
-    <Fact name={t("nodes.address")} class="break" value={<code>{node.url}</code>} />
+    <Fact name={t("common.address")} class="break" value={<code>{node.url}</code>} />
     <Fact name={t("nodes.since", { state: t(`nodes.state_${node.health}`) })} value={moment(node.since)} />
     {node.last_error !== null && node.last_error.message !== node.problem && (
       <Fact
@@ -191,17 +229,15 @@ const recentLog = (node: string, minutes: number): string =>
 
 const FirstToken = ({
   of: { name, first_token_p50_ms: half, first_token_p99_ms: most },
-}: {
-  of: OperatorNode;
-}): VNode => (
-  <Fact name={t("models.first_token")} title={t("nodes.ten_minutes")}>
-    {half === null || most === null ? (
-      <span class="quiet">{t("nodes.no_answer")}</span>
-    ) : (
-      <a href={recentLog(name, 10)}>{t("nodes.first_token", { half, most })}</a>
-    )}
-  </Fact>
-);
+  isShort,
+}: Readonly<{ of: OperatorNode; isShort?: boolean }>): VNode =>
+  half === null || most === null ? (
+    <span class="quiet">{isShort ? "–" : t("nodes.no_answer")}</span>
+  ) : (
+    <a href={recentLog(name, 10)} title={t("nodes.ten_minutes")}>
+      {isShort ? shortTime(half) : t("nodes.first_token", { half, most })}
+    </a>
+  );
 
 /** The accounts that wait for the node. */
 function Line({ of: { waiting, accounts, since, most } }: { of: OperatorNode["line"] }): VNode {

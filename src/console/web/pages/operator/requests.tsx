@@ -2,16 +2,18 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { PurchaseRequest } from "../../../api/plan.ts";
+import { AccountLink } from "../../parts/account-link.tsx";
 import { Choice } from "../../parts/choice.tsx";
+import { cursorAsked, type DataColumn, DataTable } from "../../parts/data-table.tsx";
 import { FormDialog } from "../../parts/asking-dialogs.tsx";
 import { LongField } from "../../parts/field.tsx";
 import { Page } from "../../parts/page.tsx";
 import { requestTitle, StateBadge } from "../../parts/purchase-request.tsx";
-import { Pager } from "../../parts/pager.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
-import { get, post } from "../../request.ts";
+import { get, post, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
+import { changeQuery, place } from "../../route.ts";
 import { sells } from "../../session.ts";
 import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -22,11 +24,11 @@ type State = (typeof states)[number];
 type Verdict = "approve" | "decline";
 
 export function RequestsPage(): VNode {
-  const [state, setState] = useState<State>("pending");
-  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const state = states.find((each) => each === place.value.query.get("state")) ?? "pending";
   const [deciding, setDeciding] = useState<{ request: PurchaseRequest; verdict: Verdict } | null>(null);
-  const after = cursors.at(-1);
-  const page = useResource(() => get("/operator/requests", { state, after }), `${state} ${after}`);
+  const query = { state, after: cursorAsked() };
+  const page = useResource(() => get("/operator/requests", query), search(query));
+  const title = t(`requests.state_${state}`);
   return (
     <Page
       title={t("menu.requests")}
@@ -38,30 +40,26 @@ export function RequestsPage(): VNode {
             Object.fromEntries(states.map((each) => [each, t(`requests.state_${each}`)])) as Record<State, string>
           }
           chosen={state}
-          onChoose={(name) => {
-            setCursors([]);
-            setState(name);
-          }}
+          onChoose={(name) => changeQuery({ state: name === "pending" ? null : name })}
         />
       }
     >
-      <section class="card flush" aria-label={t(`requests.state_${state}`)}>
+      <section class="card flush" aria-label={title}>
         <Loaded resource={page} lines={6}>
-          {({ requests, next }) => (
-            <>
-              {requests.length === 0 && <Empty icon="requests" title={t(`requests.none_${state}`)} />}
-              <ul class="item-list">
-                {requests.map((request) => (
-                  <RequestItem
-                    key={request.id}
-                    request={request}
-                    onDecide={(verdict) => setDeciding({ request, verdict })}
-                  />
-                ))}
-              </ul>
-              <Pager label={t("requests.pages")} cursors={cursors} next={next} onMove={setCursors} />
-            </>
-          )}
+          {({ requests, next }) =>
+            requests.length === 0 && query.after === undefined ? (
+              <Empty icon="requests" title={t(`requests.none_${state}`)} />
+            ) : (
+              <DataTable
+                caption={title}
+                columns={columnsOf((request, verdict) => setDeciding({ request, verdict }))}
+                rows={requests}
+                next={next}
+                rowKey={({ id }) => id}
+                first=""
+              />
+            )
+          }
         </Loaded>
       </section>
       {deciding !== null && (
@@ -78,45 +76,56 @@ export function RequestsPage(): VNode {
   );
 }
 
-type ItemProps = Readonly<{ request: PurchaseRequest; onDecide: (verdict: Verdict) => void }>;
+type Decide = (request: PurchaseRequest, verdict: Verdict) => void;
 
-const RequestItem = ({ request, onDecide }: ItemProps): VNode => (
-  <li>
-    <div class="grow">
-      <p>
-        <strong>{request.account.email}</strong>: {requestTitle(request)}
-      </p>
-      <p class="quiet small-text">
-        <Time at={request.created_at} />
-        {request.note !== "" && <> · {t("requests.note", { note: request.note })}</>}
-        {request.decision_note !== "" && <> · {t("requests.answer", { note: request.decision_note })}</>}
-      </p>
-    </div>
-    {request.state === "pending" ? (
-      <div class="row">
-        <Button
-          caption={t("requests.decline")}
-          class="button small"
-          aria-label={t("requests.decline_of", { email: request.account.email })}
-          onClick={() => onDecide("decline")}
-        />
-        {request.kind === "deletion" ? (
-          <a class="button small" href="/operator/accounts">
-            {t("requests.see_accounts")}
-          </a>
-        ) : (
-          <Button
-            caption={t("requests.approve")}
-            class="button small primary"
-            aria-label={t("requests.approve_of", { email: request.account.email })}
-            onClick={() => onDecide("approve")}
-          />
-        )}
-      </div>
+const columnsOf = (onDecide: Decide): readonly DataColumn<PurchaseRequest>[] => [
+  {
+    ...{ id: "account", name: "common.account", look: "parted" },
+    cell: ({ account: { email } }) => <AccountLink name={email} />,
+  },
+  { id: "wish", name: "requests.wish", look: "parted", cell: requestTitle },
+  { id: "time", name: "common.made", look: "nowrap quiet", cell: (request) => <Time at={request.created_at} /> },
+  {
+    ...{ id: "notes", name: "requests.notes", look: "break quiet small-text" },
+    cell: ({ note, decision_note: answer }) => (
+      <>
+        {note !== "" && <p>{t("requests.note", { note })}</p>}
+        {answer !== "" && <p>{t("requests.answer", { note: answer })}</p>}
+      </>
+    ),
+  },
+  {
+    ...{ id: "state", name: "common.state", isActions: true },
+    cell: (request) =>
+      request.state === "pending" ? (
+        <Verdicts request={request} onDecide={onDecide} />
+      ) : (
+        <StateBadge state={request.state} />
+      ),
+  },
+];
+
+const Verdicts = ({ request, onDecide }: Readonly<{ request: PurchaseRequest; onDecide: Decide }>): VNode => (
+  <>
+    <Button
+      caption={t("requests.decline")}
+      class="button small"
+      aria-label={t("requests.decline_of", { email: request.account.email })}
+      onClick={() => onDecide(request, "decline")}
+    />{" "}
+    {request.kind === "deletion" ? (
+      <a class="button small" href="/operator/accounts">
+        {t("requests.see_accounts")}
+      </a>
     ) : (
-      <StateBadge state={request.state} />
+      <Button
+        caption={t("requests.approve")}
+        class="button small primary"
+        aria-label={t("requests.approve_of", { email: request.account.email })}
+        onClick={() => onDecide(request, "approve")}
+      />
     )}
-  </li>
+  </>
 );
 
 type DecisionProps = Readonly<{

@@ -14,7 +14,7 @@ import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Figure } from "../../parts/figure.tsx";
-import { figures, Table } from "../../parts/table.tsx";
+import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 import { session } from "../../session.ts";
 import { rich, t } from "../../texts.ts";
 import { code } from "../../parts/inline.tsx";
@@ -188,7 +188,15 @@ function Backup({ server, onChanged }: PartProps): VNode {
         </div>
         <FormError message={action.error} />
       </div>
-      {server.backups.length > 0 && <Files files={server.backups} />}
+      {server.backups.length > 0 && (
+        <DataTable
+          caption={t("server.backups")}
+          columns={files}
+          rows={server.backups}
+          rowKey={({ file }) => file}
+          first="-made"
+        />
+      )}
     </Card>
   );
 }
@@ -200,21 +208,15 @@ const Schedule = ({ of }: { of: OperatorServer["backup_schedule"] }): VNode =>
     <>{t("server.schedule", { hours: of.every_ms / hourMs, keep: of.keep })}</>
   );
 
-const Files = ({ files }: { files: readonly BackupFile[] }): VNode => (
-  <Table caption={t("server.backups")} columns={[t("server.file"), t("common.made"), ...figures(t("common.size"))]}>
-    {files.map(({ file, bytes: size, made_at: madeAt }) => (
-      <tr key={file}>
-        <td class="break">
-          <code>{file}</code>
-        </td>
-        <td class="nowrap quiet">
-          <Time at={madeAt} shown={moment} />
-        </td>
-        <td class="number nowrap">{bytes(size)}</td>
-      </tr>
-    ))}
-  </Table>
-);
+const files: readonly DataColumn<BackupFile>[] = [
+  { id: "file", name: "server.file", look: "break", sort: ({ file }) => file, cell: ({ file }) => <code>{file}</code> },
+  {
+    ...{ id: "made", name: "common.made", look: "nowrap quiet" },
+    sort: (row) => Date.parse(row.made_at),
+    cell: (row) => <Time at={row.made_at} shown={moment} />,
+  },
+  figureColumn("size", "common.size", (row) => row.bytes, bytes, { look: "nowrap" }),
+];
 
 const looks = {
   running: ["", "server.state_running"],

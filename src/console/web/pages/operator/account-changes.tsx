@@ -4,14 +4,15 @@ import { useState } from "preact/hooks";
 import type { NewLink, OperatorAccount } from "../../../api/accounts.ts";
 import { worth } from "../../format.ts";
 import { passwordMinLength } from "../../parts/account-fields.tsx";
-import { AskButton, Confirm } from "../../parts/asking-dialogs.tsx";
+import { Confirm } from "../../parts/asking-dialogs.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ExportButton } from "../../parts/export-button.tsx";
 import { FormError, NumberField, TextField } from "../../parts/field.tsx";
 import { SecretLink } from "../../parts/secret.tsx";
 import { Select } from "../../parts/select.tsx";
 import { toast } from "../../parts/toasts.tsx";
-import { post } from "../../request.ts";
+import { UndoButton } from "../../parts/undo-button.tsx";
+import { get, post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
 import { account as own, planChoices, sells, session } from "../../session.ts";
 import { rich, t } from "../../texts.ts";
@@ -257,21 +258,15 @@ function StateForm({ account: { id, email, ...account }, onChanged }: FormProps)
     <Panel title={t("common.state")}>
       <div class="row spread">
         <p class="quiet small-text grow">{t(`sheet.${act}_about`)}</p>
-        <AskButton
+        <UndoButton
           caption={t(`sheet.${act}`)}
           class={disabled ? "button danger-quiet" : "button"}
           disabled={isOwn}
           hint={isOwn ? t("sheet.own") : undefined}
-          title={t(`sheet.${act}_ask`)}
-          confirm={t(`sheet.${act}`)}
-          danger={disabled}
-          onConfirm={async () => {
-            onChanged(await post(`/operator/accounts/${id}/state`, { disabled }));
-            toast(t(`sheet.${act}_done`, { email }));
-          }}
-        >
-          <p>{rich(`sheet.${act}_what`, { email, strong })}</p>
-        </AskButton>
+          done={t(`sheet.${act}_done`, { email })}
+          act={() => post(`/operator/accounts/${id}/state`, { disabled })}
+          onChanged={async () => onChanged(await get(`/operator/accounts/${id}`))}
+        />
       </div>
     </Panel>
   );

@@ -251,23 +251,34 @@ function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChan
 }
 
 function StateForm({ account: { id, email, ...account }, onChanged }: FormProps): VNode {
-  const disabled = !account.disabled;
-  const act = disabled ? "disable" : "enable";
+  const { disabled } = account;
+  const act = disabled ? "enable" : "disable";
   const isOwn = id === own.value?.id;
+  const action = useAction();
+  const change = (next: boolean) => post(`/operator/accounts/${id}/state`, { disabled: next });
+  const enable = async (): Promise<void> => {
+    onChanged(await change(false));
+    toast(t("sheet.enable_done", { email }));
+  };
   return (
     <Panel title={t("common.state")}>
       <div class="row spread">
         <p class="quiet small-text grow">{t(`sheet.${act}_about`)}</p>
-        <UndoButton
-          caption={t(`sheet.${act}`)}
-          class={disabled ? "button danger-quiet" : "button"}
-          disabled={isOwn}
-          hint={isOwn ? t("sheet.own") : undefined}
-          done={t(`sheet.${act}_done`, { email })}
-          act={() => post(`/operator/accounts/${id}/state`, { disabled })}
-          onChanged={async () => onChanged(await get(`/operator/accounts/${id}`))}
-        />
+        {disabled ? (
+          <Button caption={t("sheet.enable")} busy={action.busy} onClick={() => void action.run(enable)} />
+        ) : (
+          <UndoButton
+            caption={t("sheet.disable")}
+            class="button danger-quiet"
+            disabled={isOwn}
+            hint={isOwn ? t("sheet.own") : undefined}
+            done={t("sheet.disable_done", { email })}
+            act={() => change(true)}
+            onChanged={async () => onChanged(await get(`/operator/accounts/${id}`))}
+          />
+        )}
       </div>
+      <FormError message={action.error} />
     </Panel>
   );
 }

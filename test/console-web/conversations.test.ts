@@ -361,7 +361,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
     await expectEventually(() => titles(page), "");
     await page.reload();
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     expect(visit.problems).toEqual([]);
   });
 
@@ -397,7 +397,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByRole("button", { name: "Sign out" }).click();
     await visit.signIn(bob, password);
     await page.getByRole("link", { name: "Playground" }).first().click();
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     expect(await page.getByText("A secret of Ada").count()).toBe(0);
     await page.goto(address);
     await page.getByText("This conversation is not kept here").waitFor();
@@ -494,7 +494,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
   test("500 conversations are listed and searched, and a megabyte can be pasted", async () => {
     await using visit = await open();
     const { page } = visit;
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     await page.evaluate(manyConversations(`${(await accountOf(visit)).id} ${ada}`));
     await page.reload();
     const began = performance.now();

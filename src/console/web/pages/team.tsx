@@ -18,7 +18,7 @@ import { Page } from "../parts/page.tsx";
 import { FreshInvitation, FreshKey } from "../parts/secret.tsx";
 import { Select } from "../parts/select.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
-import { toast } from "../parts/toasts.tsx";
+import { UndoButton } from "../parts/undo-button.tsx";
 import { get, post } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { account, loadSession } from "../session.ts";
@@ -125,18 +125,13 @@ const Own = ({ team, own: { member, keys }, onChanged, onLeft }: OwnProps): VNod
       title={t("team.own")}
       class="card stack"
       side={
-        <AskButton
+        <UndoButton
           caption={t("team.leave")}
           class="button small"
-          title={t("team.leave_ask", { name: team.name })}
-          confirm={t("team.leave")}
-          onConfirm={async () => {
-            await post(`/teams/${team.id}/remove`, { account: member.id });
-            onLeft();
-          }}
-        >
-          <p>{t("team.leave_about")}</p>
-        </AskButton>
+          done={t("team.left_done", { name: team.name })}
+          act={() => post(`/teams/${team.id}/remove`, { account: member.id })}
+          onChanged={onLeft}
+        />
       }
     >
       <Use name={t("common.today")} used={member.used_day} limit={member.limit_day} />
@@ -374,20 +369,14 @@ const Actions = ({ team, member, onChange, onRemoved }: ActionsProps): VNode => 
       aria-label={t("team.change_of", { email: member.email })}
       onClick={() => onChange(member)}
     />{" "}
-    <AskButton
+    <UndoButton
       caption={t("team.remove")}
       label={t("team.remove_of", { email: member.email })}
       class="button small"
-      title={t("team.remove_ask")}
-      confirm={t("team.remove")}
-      onConfirm={async () => {
-        await post(`/teams/${team.id}/remove`, { account: member.id });
-        toast(t("team.removed", { email: member.email }));
-        onRemoved();
-      }}
-    >
-      <p>{rich("team.remove_about", { email: <strong>{member.email}</strong> })}</p>
-    </AskButton>
+      done={t("team.removed", { email: member.email })}
+      act={() => post(`/teams/${team.id}/remove`, { account: member.id })}
+      onChanged={onRemoved}
+    />
   </>
 );
 

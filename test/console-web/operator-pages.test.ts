@@ -118,7 +118,7 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await page.getByRole("button", { name: "Undo" }).click();
       await sheet.getByText("Active").waitFor();
       await owner.page.reload();
-      await owner.page.getByRole("heading", { level: 1, name: "Account" }).waitFor();
+      await owner.page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
       await sheet.getByRole("button", { name: "Disable account" }).click();
       await sheet.getByText("Disabled").waitFor();
       await sheet.getByRole("button", { name: "Enable account" }).click();

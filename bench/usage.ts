@@ -83,28 +83,6 @@ export async function measureUsage(flags: UsageFlags) {
     const { total } = await usage.summary(1, 0);
     if (total.requests !== own) failures += 1;
     looks.push({ name: "30 days by model, and totals", rows: total.requests, ms: summaryMs });
-    // The same month from days, and from lines, which a tag that all have in common asks for.
-    const month = {
-      from: start,
-      until: start + 30 * dayMs,
-      account: null,
-      tag: null,
-      costCenter: null,
-      rowsMax: 200_000,
-    };
-    const sums: number[] = [];
-    for (const [name, by] of [
-      ["a report of a month of all accounts by model, from days", ["account", "model"]],
-      ["the same by tag as well, from lines", ["account", "model", "tag"]],
-    ] as const) {
-      const ms: number[] = [];
-      let rows: Awaited<ReturnType<typeof usage.report>>["rows"] = [];
-      for (let time = 0; time < flags.looks; time++)
-        ms.push(await timed(async () => void (rows = (await usage.report({ ...month, by })).rows)));
-      sums.push(rows.reduce((sum, { input, output, billed }) => sum + input + output + billed, 0));
-      looks.push({ name, rows: rows.length, ms });
-    }
-    if (sums[0] !== sums[1]) failures += 1;
     const filter = { model: null, endpoint: null, key: null, endUser: null };
     const year = { account: 0, from: end - 364 * dayMs, until: end, stepMs: 7 * dayMs, filter } as const;
     for (const by of ["model", "account"] as const) {

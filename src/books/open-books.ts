@@ -71,6 +71,7 @@ async function inFolder(parts: BooksParts, opened: AsyncDisposableStack): Promis
     files,
     async eraseResponses(account, forEver) {
       await (storedResponses?.erase(account, forEver) ?? StoredResponsesFile.eraseIn(dataFolder, account, log));
+      if (forEver) await usage.erase(account);
       await (files?.eraseAccount(account) ?? eraseFilesIn(config, fileRowsIn(dataFolder), account, clock, log));
     },
     isOpenElsewhere: null,

@@ -53,6 +53,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   const activity = new KeptActivity({ keeper: new ActivityTables(database), clock, log });
   opened.defer(() => activity.close());
   const keepMs = config.failedKeepDays * dayMs;
+  const usage = new PostgresUsage(database);
   const requestLog = new KeptRequestLog({ keeper: requestLogIn(database, keepMs), keepMs, clock, log });
   opened.defer(() => requestLog.close());
   const sealingKey = await sharedSealingKey(database, sealingKeyBytes);
@@ -66,7 +67,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
   }
   return {
     accounting,
-    usage: new PostgresUsage(database),
+    usage,
     activity,
     requestLog,
     async writeExport(email, descriptor, withConversations) {
@@ -78,6 +79,7 @@ export async function inPostgres(url: string, parts: BooksParts, opened: AsyncDi
     files,
     async eraseResponses(account, forEver) {
       await (storedResponses?.erase(account, forEver) ?? eraseResponsesIn(database, account, forEver));
+      if (forEver) await usage.erase(account);
       await (files?.eraseAccount(account) ?? eraseFilesIn(config, new FileTables(database), account, clock, log));
     },
     isOpenElsewhere: (requestId) => hasHold(database, requestId),

@@ -47,16 +47,18 @@ export async function inDatabase<Result>(
   const { office, passwords, database } = opened;
   const keepMs = config.failedKeepDays * dayMs;
   const log = standardErrorLog(() => clock.wall());
+  const usage = new PostgresUsage(database);
   const requestLog = new KeptRequestLog({ keeper: requestLogIn(database, keepMs), keepMs, clock, log });
   try {
     return await act({
       office,
       passwords,
-      usage: new PostgresUsage(database),
+      usage,
       requestLog,
       consoleUrl: baseUrl,
       async eraseResponses(account, forEver) {
         await eraseResponsesIn(database, account, forEver);
+        if (forEver) await usage.erase(account);
         await eraseFilesIn(config, new FileTables(database), account, clock, log);
       },
       backup: () => Promise.reject(new CommandError(noBackup)),
@@ -98,8 +100,9 @@ export async function inFolder<Result>(
       usage,
       requestLog,
       consoleUrl: baseUrl,
-      async eraseResponses(account) {
+      async eraseResponses(account, forEver) {
         await StoredResponsesFile.eraseIn(dataFolder, account, log);
+        if (forEver) await usage.erase(account);
         await eraseFilesIn({ ...config, dataFolder }, fileRowsIn(dataFolder), account, clock, log);
       },
       erasedInWords,

@@ -167,7 +167,7 @@ describe.each([["1 thread"], ["2 threads"], ["PostgreSQL"]])("on %s", (arrangeme
     }
     if (onPostgres) {
       await run("UPDATE accounts SET allowance_day = allowance_day - 70");
-      await run("UPDATE usage_days SET day = day - 70");
+      await run("UPDATE served_days SET day = day - 70");
     } else await rm(join(gateway.dataFolder, "usage.db"), { force: true }); // it is made anew of the journal
     const month = new Date(Date.now() - before).toISOString().slice(0, 7);
     const statement = () => gateway.cli<Statement>("statement", account.email, "--month", month);

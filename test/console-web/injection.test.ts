@@ -284,6 +284,7 @@ const session: Session = {
     password: true,
     connected: false,
     team: true,
+    language: null,
   },
   sign_up: true,
   passwords: true,

@@ -47,7 +47,7 @@ export const report = verb({
   name: "report",
   summary: "Sum up what was served in a month or other days",
   details:
-    "Its sums are those of the journal, to the token. All tags of a request are one value. Lines that were folded have no end users and no tags, and their days are days of UTC.",
+    "Its sums are those of the journal, to the token. All tags of a request are one value. Lines that were folded have no tags and may have no end users, and their days are days of UTC.",
   fields,
   scope: "read",
   owner: true,

@@ -32,11 +32,12 @@ export function fold(database: Database, keepDays: number, linesMax: number): Pr
 }
 
 /**
- * Sums do not say for whom: names go with their last lines. Their accounts are locked, as they are by work that adds a name
+ * Sums do not say for whom, and have no tags: names go with their last lines. Their accounts are locked, as they are by work that adds a name
  * another line. An account's last number stays taken.
  */
 async function forgetEndUsers(send: Send, before: Ms, namesMax: number): Promise<boolean> {
   const day = Math.floor(before / dayMs);
+  await send(removeTags, day);
   const old = await send<Readonly<{ account: number }>>(oldEndUsers, day, namesMax);
   if (old.length === 0) return false;
   const accounts = arrayOf([...new Set(old.map(({ account }) => account))]);
@@ -53,7 +54,7 @@ const makeMark = statement(
 /** Who folds is alone: the mark says what is left. */
 const lockMarks = statement(
   "lock folded mark",
-  `SELECT name, value::float8 AS value FROM counters WHERE name IN ('usage_day', 'folded_at')
+  `SELECT name, value::float8 AS value FROM counters WHERE name IN ('served_day', 'folded_at')
    ORDER BY counters.name FOR UPDATE`,
 );
 const setMark = statement("set folded mark", "UPDATE counters SET value = $1::text::bigint WHERE name = 'folded_at'");
@@ -100,6 +101,7 @@ const removeEndUsers = statement(
   `DELETE FROM end_users WHERE account_id = ANY($1::text::bigint[]) AND last_day < $2::text::int
      AND id < (SELECT max(id) FROM end_users AS other WHERE other.account_id = end_users.account_id)`,
 );
+const removeTags = statement("remove tags", "DELETE FROM tagged_days WHERE day < $1::text::int");
 const eraseEndUsers = statement(
   "erase end users",
   `UPDATE end_users SET name = NULL

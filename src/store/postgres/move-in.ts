@@ -2,11 +2,9 @@
 // checked before it ends. The folder is marked before, so that no process writes to it anymore, and says that the books are there
 // only when they are. After a kill at any point the same command finds out how far it came, and continues.
 import { Database as Sqlite } from "bun:sqlite";
-import { getTableName } from "drizzle-orm";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
-import { dayMs } from "../../core/units.ts";
 import type { Ms } from "../../core/types.ts";
 import { openActivity } from "../activity/open-activity.ts";
 import {
@@ -34,7 +32,8 @@ import { databaseName } from "./place-of-url.ts";
 import { CommitUnknown, Database, sendIn, type Session, textParameter } from "./database.ts";
 import { migrate } from "./migrations.ts";
 import {
-  columnsOf,
+  besideFiles,
+  besideTable,
   type MovedTable,
   movedSums,
   movedTables,
@@ -43,7 +42,7 @@ import {
   quotasInDatabase,
   quotasInFolder,
 } from "./moved-tables.ts";
-import * as usage from "./schema-usage.ts";
+import { sumUpFolded } from "./usage-days.ts";
 import { violationsIn } from "./verify.ts";
 
 export type MoveOrder = Readonly<{
@@ -263,12 +262,11 @@ async function setPeriods(session: Session): Promise<void> {
   }
 }
 
-/** Days whose lines are folded, or some of them, are summed for the usage page as well. */
+/** Days whose lines are folded have sums as well. */
 async function setMarks(session: Session, source: Sqlite): Promise<void> {
   const folded = source.query<{ at: Ms; sequence: number }, []>("SELECT at, sequence FROM journal_folded").get()!;
   const hasFolds = source.query("SELECT 1 FROM journal_folds LIMIT 1").get() !== null;
   if (!hasFolds) return;
-  const day = Math.floor(folded.at / dayMs);
   const send = sendIn(session);
   const setCounter = statement(
     "move mark",
@@ -276,29 +274,7 @@ async function setMarks(session: Session, source: Sqlite): Promise<void> {
      ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
   );
   await send(setCounter, "folded_at", folded.at);
-  await send(setCounter, "usage_day", day);
-  for (const account of ["account_id", "0"]) {
-    await send(
-      statement(
-        "move days",
-        `INSERT INTO usage_days (account_id, day, model, endpoint, key_id, end_user_id, requests, input, cached_input, output,
-           reasoning, billed_tokens)
-         SELECT account, day, model, endpoint, key_id, end_user, sum(requests), sum(input), sum(cached), sum(output),
-           sum(reasoning), sum(billed)
-         FROM (
-           SELECT ${account} AS account, day, model, endpoint, key_id, 0 AS end_user, lines AS requests,
-             input_fresh + input_cached AS input, input_cached AS cached, output, reasoning, billed_tokens AS billed
-           FROM journal_folds WHERE kind IN ('charge', 'coder_usage')
-           UNION ALL
-           SELECT ${account}, floor(at / ${dayMs}.0)::int, model, endpoint, key_id,
-             ${account === "0" ? "0" : "coalesce(end_user_id, 0)"}, 1, input_fresh + input_cached, input_cached, output,
-             reasoning, billed_tokens
-           FROM journal WHERE kind IN ('charge', 'coder_usage') AND at < ($1::text::bigint + 1) * ${dayMs}) AS parts
-         GROUP BY 1, 2, 3, 4, 5, 6`,
-      ),
-      day,
-    );
-  }
+  for (const summing of sumUpFolded) await send(summing);
 }
 
 async function putBeside(session: Session, dataFolder: string, progress: (line: string) => void): Promise<void> {
@@ -326,43 +302,24 @@ async function putBeside(session: Session, dataFolder: string, progress: (line: 
   });
   const files = join(dataFolder, filesDatabaseName);
   await fromFile(files, openFilesDatabase, async (file) => {
-    for (const table of usage.besideFiles) {
-      const [name, columns] = [getTableName(table), columnsOf(table)];
-      const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT * FROM ${name}`);
-      const values = mapped(rows.iterate(), (row) => columns.map((column) => row[column.name]!));
-      await put(
-        session,
-        { name, columns },
-        values,
-        progress,
-        name === "conversation_records" ? recordsAtOnce : undefined,
-      );
+    for (const table of besideFiles) {
+      const atOnce = table.name === "conversation_records" ? recordsAtOnce : undefined;
+      await put(session, table, rowsIn(file, table), progress, atOnce);
     }
   });
   const requests = join(dataFolder, requestsName);
   const openRequests = (): Closed => openRequestLog(requests, join(dataFolder, ledgerName), Number.MAX_SAFE_INTEGER);
   await fromFile(requests, openRequests, async (file) => {
-    for (const table of [usage.failedRequests, usage.requestAddresses]) {
-      const [name, columns] = [getTableName(table), columnsOf(table)];
-      const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT * FROM ${name}`);
-      const values = mapped(rows.iterate(), (row) => columns.map((column) => row[column.name]!));
-      await put(session, { name, columns }, values, progress);
+    for (const table of [besideTable("failed_requests"), besideTable("request_addresses")]) {
+      await put(session, table, rowsIn(file, table), progress);
     }
     const move = statement("move counter", "INSERT INTO counters (name, value) VALUES ($1::text, $2::text::bigint)");
     const counters = file.query<{ name: string; value: number }, []>("SELECT name, value FROM counters").all();
     await session.run(counters.map(({ name, value }) => call(move, name, value)));
   });
   const activity = join(dataFolder, activityName);
-  await fromFile(activity, openActivity, async (file) => {
-    const columns = columnsOf(usage.activity);
-    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM activity");
-    const values = mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!));
-    await put(session, { name: "activity", columns }, values, progress);
-  });
-}
-
-function* mapped<From, To>(rows: Iterable<From>, map: (row: From) => To): Iterable<To> {
-  for (const row of rows) yield map(row);
+  const ofActivity = besideTable("activity");
+  await fromFile(activity, openActivity, (file) => put(session, ofActivity, rowsIn(file, ofActivity), progress));
 }
 
 type Closed = Readonly<{ close(): void }>;

@@ -6,18 +6,19 @@ import { foldedBetween, overTimeQuestion } from "../usage/over-time.ts";
 import { cutDay, type FoundSums, reportQuestion, reportRowOf } from "../usage/report.ts";
 import type { ServedAsked } from "../usage/served-parts.ts";
 import {
+  dayUsageOf,
   endUserOf,
   type EndUserRow,
   type FoundStep,
   isReply,
-  keyNameIn,
   namesIn,
+  replyColumns,
   stepOf,
   sumOf,
   type SumRow,
+  usageSums,
 } from "../usage/usage-sum.ts";
 import type {
-  DayUsage,
   UsageAsked,
   UsageFilter,
   UsagePage,
@@ -35,7 +36,7 @@ import { requestIdBeginning } from "../../core/request-log.ts";
 import { type AccountId, type KeyId, type Ms } from "../../core/types.ts";
 import { arrayOf, type Statement } from "./connection.ts";
 import type { Database } from "./database.ts";
-import { dayOfLine, type Mark, sumsOf, tailOf, usageMarks, usageSums } from "./usage-days.ts";
+import { dayOfLine, eraseTags, type Mark, sumsOf, tailOf, usageMarks } from "./usage-days.ts";
 
 type Line = JournalReply & Readonly<{ at: Ms; billingKey: string }>;
 /** Conditions on lines, and their values; `$` in a condition stands for the place of its value. */
@@ -71,19 +72,9 @@ export class PostgresUsage implements UsageQueries {
       this.#database.ask<Row>(sumsByDay(account === everyAccount), account, fromDay),
       account === everyAccount ? [] : this.#database.ask<EndUserRow>(topEndUsers, account, fromDay, endUsersShownMax),
     ]);
-    const days = new Map<string, DayUsage>();
-    let total = noUsage;
-    for (const row of rows) {
-      const { day, model } = row;
-      const sum = sumOf(row);
-      total = plus(total, sum);
-      if (day < 0) continue;
-      const other = days.get(`${day} ${model}`);
-      days.set(`${day} ${model}`, { day, model, ...(other === undefined ? sum : plus(other, sum)) });
-    }
     return {
-      days: [...days.values()],
-      total,
+      days: dayUsageOf(rows.filter(({ day }) => day >= 0)),
+      total: rows.map(sumOf).reduce(plus, noUsage),
       ...namesIn(rows),
       endUsers: endUsers.map(endUserOf),
     };
@@ -107,6 +98,11 @@ export class PostgresUsage implements UsageQueries {
 
   accounts(asked: AccountsAsked): Promise<AccountsFound> {
     return accountsPage((question, ...values) => this.#database.ask(question, ...values), asked, useOf, useOfAll);
+  }
+
+  /** As that of `usageInFile`. */
+  erase(account: AccountId): Promise<void> {
+    return eraseTags(this.#database, account);
   }
 
   async close(): Promise<void> {}
@@ -157,7 +153,7 @@ export class PostgresUsage implements UsageQueries {
       const { where, values } = placed(conditions, 3);
       const statement: Statement = {
         name: "usage days",
-        text: `SELECT day, sum(requests)::float8 AS requests FROM usage_days AS line
+        text: `SELECT day, sum(requests)::float8 AS requests FROM served_days AS line
           WHERE account_id = $1::text::bigint AND day >= $2::text::int AND day <= $3::text::int ${where}
           GROUP BY day ORDER BY day DESC`,
       };
@@ -203,18 +199,14 @@ const newest: UsagePlace = { at: Number.MAX_SAFE_INTEGER, sequence: "" };
 
 const readMarks: Statement = {
   name: "usage marks",
-  text: "SELECT name, value::float8 AS value FROM counters WHERE name IN ('usage_day', 'folded_at')",
+  text: "SELECT name, value::float8 AS value FROM counters WHERE name IN ('served_day', 'folded_at')",
 };
 
 /** Before the place whose time and billing key are parameters from `first` on. */
 const isBefore = (first: number): string =>
   `at <= $${first}::text::bigint AND (at, billing_key) < ($${first}::text::bigint, $${first + 1}::text)`;
 
-const lineColumns = `at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
-  input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,
-  billed_tokens::float8 AS "billedTokens", estimated::int AS estimated, key_id AS "keyId",
-  (SELECT ${keyNameIn("k")} FROM api_keys AS k WHERE k.account_id = line.account_id AND k.id = line.key_id) AS "keyName",
-  (SELECT name FROM end_users AS e WHERE e.account_id = line.account_id AND e.id = line.end_user_id) AS "endUserName"`;
+const lineColumns = replyColumns("line");
 
 /** On columns that lines and the sums of days both have. */
 function conditionsOf(account: AccountId, { model, endpoint, key, endUser = null, text }: UsageFilter): Condition[] {
@@ -244,7 +236,7 @@ function placed(conditions: readonly Condition[], taken: number) {
 const sumsByDay = (ofAll: boolean): Statement => ({
   name: "usage by day",
   text: `WITH parts AS (
-      SELECT day, model, endpoint, key_id, ${usageSums.join(", ")} FROM usage_days WHERE account_id = $1::text::bigint
+      SELECT day, model, endpoint, key_id, ${usageSums.join(", ")} FROM served_days WHERE account_id = $1::text::bigint
       UNION ALL
       SELECT ${dayOfLine} AS day, model, endpoint, key_id, ${sumsOf("lines")} FROM journal
       WHERE ${ofAll ? "$1::text::bigint = 0" : "account_id = $1::text::bigint"} AND ${tailOf} AND ${isReply}
@@ -256,7 +248,7 @@ const sumsByDay = (ofAll: boolean): Statement => ({
 const topEndUsers: Statement = {
   name: "top end users",
   text: `WITH parts AS (
-      SELECT end_user_id, ${usageSums.join(", ")} FROM usage_days
+      SELECT end_user_id, ${usageSums.join(", ")} FROM served_days
       WHERE account_id = $1::text::bigint AND day >= $2::text::int AND end_user_id > 0
       UNION ALL
       SELECT end_user_id, ${sumsOf("lines")} FROM journal
@@ -274,14 +266,14 @@ const topEndUsers: Statement = {
 /** Of days that are summed, and of the lines of the others. */
 const useOf: UseOf = (sum, fromDay) =>
   `(SELECT coalesce(sum(used), 0) FROM (
-    SELECT ${sum === "tokens" ? "input + output" : sum} AS used FROM usage_days
-    WHERE usage_days.account_id = a.id AND day >= ${fromDay}::text::int
+    SELECT ${sum === "tokens" ? "input + output" : sum} AS used FROM served_days
+    WHERE served_days.account_id = a.id AND day >= ${fromDay}::text::int
     UNION ALL SELECT ${sum === "tokens" ? "input_fresh + input_cached + output" : sum} FROM journal
     WHERE journal.account_id = a.id AND ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part)`;
 
 const useOfAll: UseOfAll = (fromDay) =>
   `SELECT account_id, sum(billed_tokens) AS billed_tokens, sum(tokens) AS tokens FROM (
-    SELECT account_id, billed_tokens, input + output AS tokens FROM usage_days
+    SELECT account_id, billed_tokens, input + output AS tokens FROM served_days
     WHERE account_id > 0 AND day >= ${fromDay}::text::int
     UNION ALL SELECT account_id, billed_tokens, input_fresh + input_cached + output FROM journal
     WHERE ${tailOf} AND at >= ${fromDay}::text::bigint * ${dayMs} AND ${isReply}) AS part GROUP BY account_id`;

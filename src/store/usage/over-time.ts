@@ -5,11 +5,10 @@ import type { UsageSplit } from "../../core/over-time.ts";
 import { dayMs } from "../../core/units.ts";
 import { type Question, statement, type Value } from "../questions.ts";
 import { type ServedAsked, servedParts } from "./served-parts.ts";
-import { isReply } from "./usage-sum.ts";
+import { isReply, usageSums } from "./usage-sum.ts";
 
 const usageNamesMax = 50;
 
-const sums = ["requests", "input", "cached_input", "output", "reasoning", "billed_tokens"];
 const nameOf: Readonly<Record<UsageSplit, string>> = {
   model: "model",
   key: "key_id",
@@ -29,7 +28,10 @@ export function overTimeQuestion(
   const needsEach = by === "account" || by === "key" || by === "end_user" || key !== null || endUser !== null;
   const isOfEach = account === everyAccount && needsEach;
   const summedTo = stepMs < dayMs ? 0 : served.summedTo;
-  const parts = servedParts({ ...asked, ...served, account: isOfEach ? null : account, summedTo }, values);
+  const parts = servedParts(
+    { ...asked, ...served, account: isOfEach ? null : account, summedTo, eachDay: true },
+    values,
+  );
   const given = (value: Value, type: "text" | "bigint"): string =>
     `$${values.push(value)}::text${type === "text" ? "" : `::${type}`}`;
   const where = [
@@ -41,12 +43,12 @@ export function overTimeQuestion(
       : `AND end_user_id IN (SELECT id FROM end_users AS named WHERE named.account_id = served.account_id AND named.name = ${given(endUser, "text")})`,
   ].join(" ");
   const name = by === "key" && account === everyAccount ? "account_id::text || ' ' || key_id::text" : nameOf[by];
-  const added = sums.map((sum) => `sum(${sum})::float8 AS ${sum}`).join(", ");
+  const added = usageSums.map((sum) => `sum(${sum})::float8 AS ${sum}`).join(", ");
   const label = `(SELECT name FROM end_users AS named WHERE named.account_id = ${account} AND named.id = found.name)`;
   const text = `
     WITH part AS (
       SELECT at - (at - $1::text::bigint) % $2::text::bigint AS step, ${name} AS name, ${added}
-      FROM (${parts}) AS served WHERE requests > 0 ${where} GROUP BY 1, 2),
+      FROM (${parts}) AS served WHERE true ${where} GROUP BY 1, 2),
     places AS (
       SELECT name, row_number() OVER (
         ORDER BY sum(billed_tokens) DESC, sum(input + output) DESC, sum(requests) DESC, name) AS place

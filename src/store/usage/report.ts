@@ -28,10 +28,8 @@ const looked: Readonly<Partial<Record<ReportGroup, string>>> = {
 };
 const sums = ["requests", "input", "cached", "output", "billed"];
 const columnOfSum: Readonly<Record<string, string>> = { cached: "cached_input", billed: "billed_tokens" };
-/** What sums by day do not say, or no longer when their lines are folded. */
-const ofLines: readonly ReportGroup[] = ["end_user", "cost_center", "tag"];
 /** Sums of all accounts together do not say whose they are. */
-const ofEach: readonly ReportGroup[] = ["account", "team", "member", "key"];
+const ofEach: readonly ReportGroup[] = ["account", "team", "member", "key", "end_user"];
 
 export function reportQuestion(
   asked: ReportAsked,
@@ -39,7 +37,6 @@ export function reportQuestion(
 ): readonly [Question, ...Value[]] {
   const { from, until, by, account, tag, costCenter, rowsMax } = asked;
   const groups = by.map((group) => columnsOf[group]);
-  const needsLines = tag !== null || costCenter !== null || by.some((group) => ofLines.includes(group));
   const values: Value[] = [rowsMax, tag, costCenter];
   const parts = servedParts(
     {
@@ -47,7 +44,8 @@ export function reportQuestion(
       from,
       until,
       account: account ?? (by.some((group) => ofEach.includes(group)) ? null : everyAccount),
-      summedTo: needsLines ? 0 : served.summedTo,
+      tags: tag !== null ? "only" : by.includes("tag") ? "all" : "none",
+      eachDay: false,
     },
     values,
   );
@@ -60,7 +58,7 @@ export function reportQuestion(
     SELECT found.*, ${name("key", "api_keys")} AS key_name, ${name("end_user", "end_users")} AS end_user_name
     FROM (
       SELECT ${[...by.map((group) => looked[group] ?? columnsOf[group]), ...sums.map((sum) => `sum(${columnOfSum[sum] ?? sum})::float8 AS ${sum}`)].join(", ")}
-      FROM (${parts}${needsLines ? folded(asked, values) : ""}
+      FROM (${parts}
       ) AS part
       WHERE ($2::text IS NULL OR replace(${listed}, ',' || $2::text || ',', '') <> ${listed})
         AND ($3::text IS NULL OR cost_center = $3::text)
@@ -68,21 +66,6 @@ export function reportQuestion(
     ) AS found
     ORDER BY ${["billed DESC", "requests DESC", ...groups].join(", ")} LIMIT $1::text::int`;
   return [statement("report", text), ...values];
-}
-
-/** Days whose lines were folded. What was booked to a cost center is taken from what is booked to none. */
-function folded({ from, until, by, account, costCenter }: ReportAsked, values: Value[]): string {
-  const place = values.push(Math.ceil(from / dayMs), Math.floor(until / dayMs), account);
-  const isOf = account === null ? `$${place}::text IS NULL` : `account_id = $${place}::text::bigint`;
-  const inDays = `day >= $${place - 2}::text::int AND day < $${place - 1}::text::int AND ${isOf}`;
-  const rows = (table: string, costCenter: string, sign = "", reasoning = "reasoning") => `
-      UNION ALL
-      SELECT day::bigint * ${dayMs}, account_id, key_id, model, endpoint, 0, NULL, ${costCenter}, ${sign}lines,
-        ${sign}(input_fresh + input_cached), ${sign}input_cached, ${sign}output, ${reasoning}, ${sign}billed_tokens
-      FROM ${table} WHERE ${inDays}`;
-  const isBooked = by.includes("cost_center") || costCenter !== null;
-  const booked = ["cost_center", "NULL"].map((of) => rows("cost_center_folds", of, of === "NULL" ? "-" : "", "0"));
-  return `${rows("journal_folds", "NULL")} AND ${isReply}${isBooked ? booked.join("") : ""}`;
 }
 
 export type FoundSums = Readonly<

@@ -4,13 +4,18 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { UsageQueries } from "../../account/usage-queries.ts";
 import type { Log } from "../../core/log.ts";
-import { StoreUnavailable } from "../../core/types.ts";
+import { type AccountId, StoreUnavailable } from "../../core/types.ts";
 import { remote } from "../../core/workers.ts";
 import { besideWorker } from "../beside-worker.ts";
 import { usageName } from "../folder/data-folder.ts";
 import { messageOf } from "../folder/folder-faults.ts";
 
-type UsageFile = UsageQueries & Readonly<{ close(): Promise<void> }>;
+type UsageFile = UsageQueries &
+  Readonly<{
+    /** Removes the tags of an account whose lines have none anymore. */
+    erase(account: AccountId): Promise<void>;
+    close(): Promise<void>;
+  }>;
 
 /** `journalFile` is the database of a data folder that this process holds. `follows`: an index that is there, from now on. */
 export function usageInFile(dataFolder: string, journalFile: string, log: Log, follows = true): UsageFile {
@@ -22,8 +27,10 @@ export function usageInFile(dataFolder: string, journalFile: string, log: Log, f
   return remote<UsageFile>((call) =>
     call.order === "close"
       ? worker.close()
-      : worker.call(call).catch((thrown: Error) => {
-          throw new StoreUnavailable(`usage cannot be read: ${thrown.message}`, { cause: thrown });
-        }),
+      : call.order === "erase" && !existsSync(file)
+        ? Promise.resolve()
+        : worker.call(call).catch((thrown: Error) => {
+            throw new StoreUnavailable(`usage cannot be read: ${thrown.message}`, { cause: thrown });
+          }),
   );
 }

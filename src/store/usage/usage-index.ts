@@ -7,19 +7,21 @@
 // 63 places for each key in an index that are read side by side, however many replies there are.
 import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import {
+  dayUsageOf,
   endUserOf,
   type EndUserRow,
+  foldedSums,
   type FoundStep,
   keyNameIn,
   namesIn,
   stepOf,
   sumOf,
   type SumRow,
+  usageSums,
 } from "./usage-sum.ts";
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
-  DayUsage,
   UsageAsked,
   UsageFilter,
   UsagePage,
@@ -45,7 +47,13 @@ import type { ServedAsked } from "./served-parts.ts";
 export const usageIndexSliceLines = 20_000;
 
 /** Raised when the tables change: an index of another version is made again. */
-const indexVersion = 4;
+const indexVersion = 5;
+
+const sumsTable = (name: string, ...more: readonly string[]): string => {
+  const key = ["account_id", "day", "kind_id", "end_user_id", ...more];
+  const columns = [...key, ...usageSums].map((column) => `${column} INTEGER NOT NULL`);
+  return `CREATE TABLE ${name} (${columns.join(", ")}, PRIMARY KEY (${key.join(", ")})) STRICT, WITHOUT ROWID;`;
+};
 
 const tables = `
   CREATE TABLE kinds (
@@ -53,7 +61,8 @@ const tables = `
     model TEXT NOT NULL,
     endpoint TEXT NOT NULL,
     key_id INTEGER NOT NULL,
-    UNIQUE (model, endpoint, key_id)
+    cost_center TEXT NOT NULL,
+    UNIQUE (model, endpoint, key_id, cost_center)
   ) STRICT;
 
   CREATE TABLE replies (
@@ -75,19 +84,17 @@ const tables = `
   ) STRICT, WITHOUT ROWID;
 
   -- Account 0 is all accounts together, end user 0 none.
-  CREATE TABLE days (
+  ${sumsTable("days")}
+  -- By the first day of each month.
+  ${sumsTable("months")}
+  -- Of all that have tags once more, and of no account 0.
+  ${sumsTable("tag_days", "tag_set_id")}
+  CREATE TABLE tag_sets (
+    id INTEGER PRIMARY KEY,
     account_id INTEGER NOT NULL,
-    day INTEGER NOT NULL,
-    kind_id INTEGER NOT NULL,
-    end_user_id INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    input INTEGER NOT NULL,
-    cached_input INTEGER NOT NULL,
-    output INTEGER NOT NULL,
-    reasoning INTEGER NOT NULL,
-    billed_tokens INTEGER NOT NULL,
-    PRIMARY KEY (account_id, day, kind_id, end_user_id)
-  ) STRICT, WITHOUT ROWID;
+    tags TEXT NOT NULL,
+    UNIQUE (account_id, tags)
+  ) STRICT;
 
   -- The last line of the journal that is in the tables above.
   CREATE TABLE mark (
@@ -99,24 +106,33 @@ const tables = `
   INSERT INTO mark (id, sequence, billing_key) VALUES (1, 0, '');
 `;
 
-const sums = "requests, input, cached_input, output, reasoning, billed_tokens";
-const addSums = sums
-  .split(", ")
-  .map((column) => `${column} = ${column} + excluded.${column}`)
-  .join(", ");
+const sums = usageSums.join(", ");
+const addSums = usageSums.map((column) => `${column} = ${column} + excluded.${column}`).join(", ");
+const summed = usageSums.map((column) => `sum(${column})`).join(", ");
 /** SQLite merges at most 500 parts at once. */
 const mergedAtOnce = 400;
 /** Pairs of account and kind whose old replies are let go of in one step. */
 const prunedAtOnce = 200;
 /** As PostgreSQL has them. */
-const usageDays = `
-  CREATE TEMP VIEW usage_days AS
-  SELECT account_id, day, model, endpoint, key_id, end_user_id, ${sums} FROM main.days JOIN main.kinds ON kinds.id = kind_id`;
+const views = (
+  [
+    ["served_days", "days"],
+    ["served_months", "months"],
+    ["tagged_days", "tag_days", ", tags", "JOIN main.tag_sets ON tag_sets.id = tag_set_id"],
+  ] as const
+).map(
+  ([name, table, tags = "", join = ""]) => `
+  CREATE TEMP VIEW ${name} AS
+  SELECT sums.account_id, day, model, endpoint, key_id, end_user_id, cost_center${tags}, ${sums}
+  FROM main.${table} AS sums JOIN main.kinds ON kinds.id = kind_id ${join}`,
+);
+/** Of a day. */
+const firstOfMonth = `unixepoch(day * ${dayMs / 1000}, 'unixepoch', 'start of month') / ${dayMs / 1000}`;
 /** What is not in the index yet, read once. */
 const sliceTable = `
   CREATE TEMP TABLE slice (
-    account_id INTEGER, day INTEGER, kind_id INTEGER, end_user_id INTEGER, at INTEGER, sequence INTEGER,
-    input INTEGER, cached_input INTEGER, output INTEGER, reasoning INTEGER, billed_tokens INTEGER
+    account_id INTEGER, day INTEGER, kind_id INTEGER, end_user_id INTEGER, at INTEGER, sequence INTEGER, tags TEXT,
+    requests INTEGER, input INTEGER, cached_input INTEGER, output INTEGER, reasoning INTEGER, billed_tokens INTEGER
   ) STRICT`;
 
 type Kind = Readonly<{ id: number; model: string; endpoint: string; key_id: KeyId }>;
@@ -129,7 +145,7 @@ const form: Beside = {
   name: "index",
   version: indexVersion,
   tables,
-  pragmas: ["synchronous = OFF", "temp_store = MEMORY"],
+  pragmas: ["synchronous = OFF", "temp_store = MEMORY", "secure_delete = ON"],
 };
 
 export class UsageIndex {
@@ -146,7 +162,7 @@ export class UsageIndex {
 
   private constructor(database: Database) {
     this.#database = database;
-    database.run(usageDays);
+    for (const view of views) database.run(view);
     this.#statements = prepare(database);
     this.#questions = new SqliteQuestions(database);
   }
@@ -169,11 +185,10 @@ export class UsageIndex {
       const after = mark.get()!.sequence;
       const to = Math.min(after + usageIndexSliceLines, last.get()?.sequence ?? 0);
       if (to <= after) return false;
-      const { addKinds, readSlice, addReplies, addDays, addAllDays, emptySlice, setMark } = this.#statements;
+      const { addKinds, readSlice, addReplies, addEndUserReplies, addSums, emptySlice, setMark } = this.#statements;
       addKinds.run(after, to);
       readSlice.run(after, to);
-      const { addEndUserReplies } = this.#statements;
-      for (const add of [addReplies, addDays, addAllDays, addEndUserReplies]) add.run();
+      for (const add of [addReplies, addEndUserReplies, ...addSums]) add.run();
       emptySlice.run();
       setMark.run(to);
       return true;
@@ -183,7 +198,7 @@ export class UsageIndex {
   /** Removes some of the replies that are no longer lines of the journal; says whether there may be more. */
   prune(): boolean {
     return this.#database.transaction(() => {
-      const { folded, placesOfAll, removeReplies, removeEndUserReplies } = this.#statements;
+      const { folded, placesOfAll, removeReplies, removeEndUserReplies, forgetTagged, forgetTags } = this.#statements;
       const { sequence, at } = folded.get()!;
       if (sequence !== this.#pruningTo && this.#toPrune.length === 0) {
         this.#toPrune = placesOfAll.all();
@@ -195,6 +210,7 @@ export class UsageIndex {
       if (this.#toPrune.length > 0) return true;
       if (this.#prunedTo === this.#pruningTo) return false;
       if (removeEndUserReplies.run(this.#pruningTo, usageIndexSliceLines).changes > 0) return true;
+      if (forgetTagged.run(Math.floor(at / dayMs)).changes > 0) forgetTags.run();
       this.#prunedTo = this.#pruningTo;
       return false;
     })();
@@ -202,12 +218,15 @@ export class UsageIndex {
 
   /** The journal folded lines that are not in here: its sums are the beginning, and what follows them is caught up. */
   #beginWithSums(): void {
-    const { emptyReplies, emptyDays, addFoldedKinds, addFoldedDays, addAllFoldedDays, setMarkToFolded } =
-      this.#statements;
-    const { emptyEndUserReplies } = this.#statements; // sums do not say for whom
-    for (const statement of [emptyReplies, emptyDays, emptyEndUserReplies]) statement.run();
-    for (const statement of [addFoldedKinds, addFoldedDays, addAllFoldedDays]) statement.run();
+    const { empty, addFoldedKinds, addFolded, setMarkToFolded } = this.#statements;
+    for (const statement of [...empty, addFoldedKinds, ...addFolded]) statement.run();
     setMarkToFolded.run();
+  }
+
+  /** As that of `usageInFile`. */
+  erase(account: AccountId): void {
+    const { eraseTags, eraseTagged } = this.#statements;
+    this.#database.transaction(() => [eraseTagged, eraseTags].map((statement) => statement.run(account)))();
   }
 
   page(account: AccountId, filter: UsageFilter, before: UsagePlace | null, limit: number): UsagePage {
@@ -221,18 +240,14 @@ export class UsageIndex {
   }
 
   summary(account: AccountId, fromDay: number): UsageSummary {
-    const days = new Map<string, DayUsage>();
-    for (const row of this.#statements.daysFrom.all(account, fromDay)) {
-      const { model } = this.#kind(row.kind_id);
-      const key = `${row.day} ${model}`;
-      const sum = sumOf(row);
-      const other = days.get(key);
-      days.set(key, { day: row.day, model, ...(other === undefined ? sum : plus(other, sum)) });
-    }
     const totals = this.#statements.totals.all(account);
     const kinds = totals.map(({ kind_id }) => this.#kind(kind_id));
     return {
-      days: [...days.values()],
+      days: dayUsageOf(
+        this.#statements.daysFrom
+          .all(account, fromDay)
+          .map((row) => ({ ...row, model: this.#kind(row.kind_id).model })),
+      ),
       total: totals.map(sumOf).reduce(plus, noUsage),
       ...namesIn(kinds),
       endUsers: this.#statements.topEndUsers.all(account, fromDay, endUsersShownMax).map(endUserOf),
@@ -389,22 +404,17 @@ const newest: LinePlace = { at: Number.MAX_SAFE_INTEGER, sequence: Number.MAX_SA
 function prepare(database: Database) {
   const slice = `ledger.journal WHERE sequence > ?1 AND sequence <= ?2 AND kind IN ('charge', 'coder_usage')`;
   database.run(sliceTable);
-  const addSlice = (account: "account_id" | "0", groups: string) =>
-    database.prepare<unknown, []>(`
-      INSERT INTO days (account_id, day, kind_id, end_user_id, ${sums})
-      SELECT ${account}, day, kind_id, ${account === "0" ? "0" : "coalesce(end_user_id, 0)"}, count(*), sum(input), sum(cached_input), sum(output), sum(reasoning),
-        sum(billed_tokens)
-      FROM slice WHERE true GROUP BY ${groups}
-      ON CONFLICT DO UPDATE SET ${addSums}`);
-  const folds = `ledger.journal_folds WHERE kind IN ('charge', 'coder_usage')`;
-  const addFolds = (account: "account_id" | "0") =>
-    database.prepare<unknown, []>(`
-      INSERT INTO days (account_id, day, kind_id, end_user_id, ${sums})
-      SELECT ${account}, day, kinds.id, 0, sum(lines), sum(input_fresh + input_cached), sum(input_cached), sum(output),
-        sum(reasoning), sum(billed_tokens)
-      FROM (SELECT * FROM ${folds}) AS fold
-      JOIN kinds ON kinds.model = fold.model AND kinds.endpoint = fold.endpoint AND kinds.key_id = fold.key_id
-      GROUP BY 1, 2, 3`);
+  // in the order of each table, so that neighbors are written together
+  const addTo = (table: "days" | "months", from: string) =>
+    (["account_id", "0"] as const).map((account) =>
+      database.prepare<unknown, []>(`
+        INSERT INTO ${table} (account_id, day, kind_id, end_user_id, ${sums})
+        SELECT ${account}, ${table === "days" ? "day" : firstOfMonth}, kind_id, ${account === "0" ? "0" : "coalesce(end_user_id, 0)"}, ${summed}
+        FROM ${from} AS part WHERE true GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+        ON CONFLICT DO UPDATE SET ${addSums}`),
+    );
+  const isKind = ["model", "endpoint", "key_id", "cost_center"].map((column) => `kinds.${column} = line.${column}`);
+  const folds = `(SELECT line.*, kinds.id AS kind_id FROM (${foldedSums("ledger.")}) AS line JOIN kinds ON ${isKind.join(" AND ")})`;
   const lineColumns = `at, sequence, billing_key AS billingKey, endpoint, model, input_fresh AS inputFresh,
     input_cached AS inputCached, output, reasoning, billed_tokens AS billedTokens, estimated, key_id AS keyId,
     (SELECT ${keyNameIn("k", "ledger.")} FROM ledger.api_keys AS k WHERE k.account_id = journal.account_id AND k.id = key_id) AS keyName,
@@ -412,13 +422,15 @@ function prepare(database: Database) {
       WHERE e.account_id = journal.account_id AND e.id = end_user_id) AS endUserName`;
   return {
     addKinds: database.prepare<unknown, [number, number]>(`
-      INSERT INTO kinds (model, endpoint, key_id) SELECT DISTINCT model, endpoint, key_id FROM ${slice} ON CONFLICT DO NOTHING`),
+      INSERT INTO kinds (model, endpoint, key_id, cost_center)
+      SELECT DISTINCT model, endpoint, key_id, coalesce(cost_center, '') FROM ${slice} ON CONFLICT DO NOTHING`),
     readSlice: database.prepare<unknown, [number, number]>(`
       INSERT INTO slice
-      SELECT account_id, at / ${dayMs}, kinds.id, end_user_id, at, sequence, input_fresh + input_cached, input_cached, output,
-        reasoning, billed_tokens
-      FROM (SELECT * FROM ${slice}) AS line
-      JOIN kinds ON kinds.model = line.model AND kinds.endpoint = line.endpoint AND kinds.key_id = line.key_id`),
+      SELECT account_id, at / ${dayMs}, kinds.id, end_user_id, at, sequence, tags, 1, input_fresh + input_cached, input_cached,
+        output, reasoning, billed_tokens
+      FROM (SELECT sequence, account_id, at, model, endpoint, key_id, end_user_id, tags, coalesce(cost_center, '') AS cost_center,
+        input_fresh, input_cached, output, reasoning, billed_tokens FROM ${slice}) AS line
+      JOIN kinds ON ${isKind.join(" AND ")}`),
     emptySlice: database.prepare<unknown, []>("DELETE FROM slice"),
     // in the order of the table, so that neighbors are written together
     addReplies: database.prepare<unknown, []>(`
@@ -427,12 +439,28 @@ function prepare(database: Database) {
     addEndUserReplies: database.prepare<unknown, []>(`
       INSERT INTO end_user_replies (account_id, end_user_id, kind_id, at, sequence)
       SELECT account_id, end_user_id, kind_id, at, sequence FROM slice WHERE end_user_id IS NOT NULL ORDER BY 1, 2, 3, 4, 5`),
-    addDays: addSlice("account_id", "1, 2, 3, 4"),
-    addAllDays: addSlice("0", "2, 3"),
+    addSums: [
+      ...addTo("days", "slice"),
+      ...addTo("months", "slice"),
+      database.prepare<unknown, []>(`
+        INSERT INTO tag_sets (account_id, tags) SELECT DISTINCT account_id, tags FROM slice WHERE tags IS NOT NULL
+        ON CONFLICT DO NOTHING`),
+      database.prepare<unknown, []>(`
+        INSERT INTO tag_days (account_id, day, kind_id, end_user_id, tag_set_id, ${sums})
+        SELECT slice.account_id, day, kind_id, coalesce(end_user_id, 0), tag_sets.id, ${summed}
+        FROM slice JOIN tag_sets ON tag_sets.account_id = slice.account_id AND tag_sets.tags = slice.tags
+        GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5 ON CONFLICT DO UPDATE SET ${addSums}`),
+    ],
     folded: database.prepare<Mark & { at: number }, []>("SELECT sequence, billing_key, at FROM ledger.journal_folded"),
-    emptyReplies: database.prepare<unknown, []>("DELETE FROM replies"),
-    emptyDays: database.prepare<unknown, []>("DELETE FROM days"),
-    emptyEndUserReplies: database.prepare<unknown, []>("DELETE FROM end_user_replies"),
+    /** Sums do not say for whom, and have no tags. */
+    empty: ["replies", "end_user_replies", "days", "months", "tag_days", "tag_sets"].map((table) =>
+      database.prepare<unknown, []>(`DELETE FROM ${table}`),
+    ),
+    /** Sums of folded lines have no tags. */
+    forgetTagged: database.prepare<unknown, [day: number]>("DELETE FROM tag_days WHERE day < ?"),
+    forgetTags: database.prepare<unknown, []>("DELETE FROM tag_sets WHERE id NOT IN (SELECT tag_set_id FROM tag_days)"),
+    eraseTags: database.prepare<unknown, [number]>("DELETE FROM tag_sets WHERE account_id = ?"),
+    eraseTagged: database.prepare<unknown, [number]>("DELETE FROM tag_days WHERE account_id = ?"),
     endUsersNamed: database.prepare<{ id: number; key_id: KeyId }, [number, string]>(
       "SELECT id, key_id FROM ledger.end_users WHERE account_id = ? AND name = ?",
     ),
@@ -450,9 +478,9 @@ function prepare(database: Database) {
       DELETE FROM end_user_replies WHERE (account_id, end_user_id, kind_id, at, sequence) IN (
         SELECT account_id, end_user_id, kind_id, at, sequence FROM end_user_replies WHERE sequence <= ? LIMIT ?)`),
     addFoldedKinds: database.prepare<unknown, []>(`
-      INSERT INTO kinds (model, endpoint, key_id) SELECT DISTINCT model, endpoint, key_id FROM ${folds} ON CONFLICT DO NOTHING`),
-    addFoldedDays: addFolds("account_id"),
-    addAllFoldedDays: addFolds("0"),
+      INSERT INTO kinds (model, endpoint, key_id, cost_center)
+      SELECT DISTINCT model, endpoint, key_id, cost_center FROM (${foldedSums("ledger.")}) WHERE true ON CONFLICT DO NOTHING`),
+    addFolded: [...addTo("days", folds), ...addTo("months", folds)],
     setMarkToFolded: database.prepare<unknown, []>(
       "UPDATE mark SET (sequence, billing_key) = (SELECT sequence, billing_key FROM ledger.journal_folded)",
     ),

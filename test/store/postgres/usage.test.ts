@@ -16,6 +16,7 @@ import { accountSorts } from "../../../src/core/account-columns.ts";
 import type { AccountsAsked } from "../../../src/account/accounts-page.ts";
 import { dayMs, hourMs } from "../../../src/core/units.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import type { ReportRow } from "../../../src/core/report.ts";
 import { reportGroups } from "../../../src/core/report-columns.ts";
 import { requestLogIn } from "../../../src/store/postgres/served-lines.ts";
 import { KeptRequestLog } from "../../../src/store/requests/kept-request-log.ts";
@@ -75,6 +76,7 @@ describe("usage", () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-postgres-usage-"));
   const lines = linesOf(700);
   let postgres: Databases;
+  let url: string;
   let client: Bun.SQL;
   let database: Database;
   let here: ReturnType<typeof usageInFile>;
@@ -82,7 +84,7 @@ describe("usage", () => {
 
   beforeAll(async () => {
     postgres = await startDatabases();
-    const url = await postgres.database("usage");
+    url = await postgres.database("usage");
     const server = new PostgresServer(url);
     const connection = await server.connect();
     await migrate(connection);
@@ -226,8 +228,8 @@ describe("usage", () => {
   async function bothRun(texts: readonly string[]): Promise<void> {
     const sqlite = new Sqlite(join(folder, "tollgate.db"));
     for (const text of texts) {
-      sqlite.run(text.replace(/\{(\d+)\}/, "x'$1'"));
-      await client.unsafe(text.replace(/\{(\d+)\}/, "'\\x$1'"));
+      sqlite.run(text.replace(/\{(\d+)\}/g, "x'$1'"));
+      await client.unsafe(text.replace(/\{(\d+)\}/g, "'\\x$1'"));
     }
     sqlite.close();
   }
@@ -309,6 +311,7 @@ describe("usage", () => {
         },
         ["Zoe@x"],
       ],
+      [{ usedLeast: 0, allowances: [["pro", 100]] }, ["adam@x", "eve@x"]],
       [{ plan: "gone" }, []],
     ] as const) {
       for (const usage of [here, there]) {
@@ -316,6 +319,19 @@ describe("usage", () => {
         expect([filter, fit.map(({ email }) => email), total]).toEqual([filter, [...found], found.length]);
       }
     }
+    // Few are summed one by one, and so many in one go.
+    const crowd = Array.from({ length: 5_000 }, (_, at) => {
+      const hash = `{${String(at).padStart(64, "0")}}`;
+      return `(${100 + at}, 'n${at}@x', 'free', 0, ${hash}, false, 0, 0)`;
+    });
+    await bothRun([
+      `INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at)
+       VALUES ${crowd.join(", ")}`,
+    ]);
+    for (const sort of ["today", "month"] as const)
+      expect(await there.accounts({ ...everyone, sort, isDown: true })).toEqual(
+        await here.accounts({ ...everyone, sort, isDown: true }),
+      );
     await bothRun(["accounts", "team_members", "sessions", "quota_use"].map((table) => `DELETE FROM ${table}`));
   }
 
@@ -327,7 +343,7 @@ describe("usage", () => {
     expect(await sumNextDay(database)).toBe(true);
     await alike();
     while (await sumNextDay(database));
-    const [mark] = await client.unsafe("SELECT value::int FROM counters WHERE name = 'usage_day'");
+    const [mark] = await client.unsafe("SELECT value::int FROM counters WHERE name = 'served_day'");
     expect(mark.value).toBeGreaterThanOrEqual(today - 2);
     expect(mark.value).toBeLessThan(today);
     await alike();
@@ -335,10 +351,10 @@ describe("usage", () => {
   }, 60_000);
 
   test("two gateways that sum the same days count each once", async () => {
-    const sums = "SELECT sum(requests)::int AS requests FROM usage_days WHERE account_id > 0";
+    const sums = "SELECT sum(requests)::int AS requests FROM served_days WHERE account_id > 0";
     const before = await client.unsafe(sums);
-    await client.unsafe("DELETE FROM usage_days");
-    await client.unsafe("UPDATE counters SET value = -1 WHERE name = 'usage_day'");
+    for (const table of ["served_days", "served_months", "tagged_days"]) await client.unsafe(`DELETE FROM ${table}`);
+    await client.unsafe("UPDATE counters SET value = -1 WHERE name = 'served_day'");
     const all = async () => {
       while (await sumNextDay(database));
     };
@@ -441,7 +457,22 @@ describe("usage", () => {
       writer.run(rows);
       await client.unsafe(rows);
     }
+    writer.run("UPDATE journal_folded SET sequence = 1, billing_key = '', at = ?", [101 * dayMs - 1]);
     writer.close();
+    // A version without these sums has folded what they say, and closed all its days.
+    await here.close();
+    for (const end of ["", "-wal", "-shm"]) rmSync(join(folder, `usage.db${end}`), { force: true });
+    here = usageInFile(folder, file, () => {});
+    for (const text of [
+      "DROP TABLE served_days, served_months, tagged_days",
+      "DELETE FROM counters WHERE name = 'served_day'",
+      `INSERT INTO counters (name, value) VALUES ('folded_at', ${101 * dayMs}), ('usage_day', ${today})`,
+      "UPDATE ledger_meta SET schema = 12",
+    ])
+      await client.unsafe(text);
+    const connection = await new PostgresServer(url).connect();
+    await migrate(connection);
+    connection.close();
     const any = { account: null, tag: null, costCenter: null, rowsMax: 10 };
     const of = (from: number, until: number) => ({ ...any, from, until, by: reportGroups });
     for (const usage of [here, there]) {
@@ -463,6 +494,24 @@ describe("usage", () => {
       expect(await usage.report(of(100 * dayMs + hourMs, 102 * dayMs))).toEqual({ rows: [], cutsFoldedDay: true });
       expect(await usage.report({ ...of(0, 50 * dayMs), by: [] })).toEqual({ rows: [], cutsFoldedDay: false });
     }
+    const whole = { ...of(0, today * dayMs), rowsMax: 10_000 };
+    // Rows that were billed alike have no order.
+    const rowsOf = async (usage: UsageQueries) =>
+      (await usage.report(whole)).rows.toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
+    const before = await rowsOf(here);
+    expect(await rowsOf(there)).toEqual(before);
+    while (await sumNextDay(database));
+    expect(await rowsOf(there)).toEqual(before);
+    // An erased account's tags go from the sums as well.
+    await bothRun(["UPDATE journal SET tags = NULL WHERE account_id = 1"]);
+    await here.erase(1);
+    await there.erase(1);
+    const after = await rowsOf(here);
+    expect(await rowsOf(there)).toEqual(after);
+    const sumsOf = (rows: readonly ReportRow[]) => rows.reduce((sum, { billed }) => sum + billed, 0);
+    expect(after.filter(({ account, tag }) => account === 1 && tag !== null)).toEqual([]);
+    expect(sumsOf(after)).toBe(sumsOf(before));
+    expect(after.length).toBeLessThan(before.length);
     for (const log of [sqlite, beside]) {
       const limits = [["small", 95] as const, ["large", 950] as const];
       expect(await log.nearLimit(50, limits, 9)).toEqual([

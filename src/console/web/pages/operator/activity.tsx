@@ -8,6 +8,7 @@ import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Icon, type IconName } from "../../parts/icons.tsx";
 import { Failure } from "../../parts/states.tsx";
+import { said } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { changeQuery, place } from "../../route.ts";
@@ -93,14 +94,20 @@ const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (
       {alerts.map(({ kind, about, values, path }) => (
         <li key={kind + about}>
           <a href={path}>
-            <Icon name={alertIcons[kind]} size={16} />{" "}
-            {t(`alert.${kind}`, "day" in values ? { ...values, day: date(values.day!) } : values)}
+            <Icon name={alertIcons[kind]} size={16} /> {t(`alert.${kind}`, shownValues(values))}
           </a>
         </li>
       ))}
     </ul>
   </Card>
 );
+
+/** As they stand in its sentence. */
+const shownValues = ({ day = "", problem = "", ...values }: OperatorAlert["values"]): OperatorAlert["values"] => ({
+  ...values,
+  day: day === "" ? "" : date(day),
+  problem: said(String(problem)),
+});
 
 type Reason = Answer["reasons"][number];
 

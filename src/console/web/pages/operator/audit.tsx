@@ -10,6 +10,7 @@ import { Page } from "../../parts/page.tsx";
 import { Select } from "../../parts/select.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
+import { saidEach } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { changeQuery, place } from "../../route.ts";
@@ -127,7 +128,7 @@ const columns: readonly DataColumn<Entry>[] = [
     cell: ({ subject }) =>
       subject === "" ? <span class="quiet">{t("audit.server")}</span> : <AccountLink name={subject} />,
   },
-  { id: "detail", name: "audit.detail", look: "parted sentence", cell: ({ detail }) => detail },
+  { id: "detail", name: "audit.detail", look: "parted sentence", cell: ({ detail }) => saidEach(detail) },
   {
     id: "by",
     name: "audit.by",

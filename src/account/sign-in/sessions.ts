@@ -82,7 +82,7 @@ export class Sessions {
   /** One that was ended goes on under another number: its own may be another's by now. */
   async reopen(ended: readonly SessionRecord[]): Promise<void> {
     const { records, draft } = this.#parts;
-    const next = await records.nextSessionId();
+    const next = await records.next("sessions");
     for (const [at, session] of ended.entries())
       draft.changes.push({ change: "open_session", session: { ...session, id: next + at } });
   }

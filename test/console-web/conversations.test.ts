@@ -54,7 +54,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     const visit = await Visit.open(browser, stack.gateway.url, { reducedMotion: "reduce", ...options });
     await visit.signIn(email, password);
     await visit.page.goto("/playground");
-    await visit.page.getByText(/^Ask core-3$/).waitFor();
+    await visit.page.locator(".empty-title").waitFor();
     return visit;
   }
 
@@ -355,7 +355,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await list(page).getByRole("link", { name: "Pears" }).click();
     await more(page, "Pears", "Delete");
     await expectEventually(() => titles(page), "Damsons, Apples [[text]]");
-    await page.getByText(/^Ask core-3$/).waitFor();
+    await page.locator(".empty-title").waitFor();
     await page.waitForURL(/\/playground$/);
     await more(page, "all", "Delete all");
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
@@ -450,7 +450,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await other.getByText("What came").waitFor();
     await more(page, "all", "Delete all");
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
-    await other.getByText(/^Ask core-3$/).waitFor();
+    await other.locator(".empty-title").waitFor();
     await ask(other, "A new one [[text]]");
     await expectEventually(() => titles(other), "A new one [[text]]");
     await expectEventually(() => titles(page), "A new one [[text]]");
@@ -555,7 +555,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       await route.fulfill({ json: { models: json.models.map((model) => ({ ...model, reads_images: false })) } });
     });
     await page.goto("/playground");
-    await page.getByText(/^Ask core-3$/).waitFor();
+    await page.locator(".empty-title").waitFor();
     const file = { name: "dot.png", mimeType: "image/png", buffer: pixel };
     await page.locator(".composer input[type=file]").setInputFiles(file);
     await page.getByRole("textbox", { name: "Message" }).fill("What is on it?");

@@ -59,8 +59,10 @@ export async function takeBack(unit: Unit, { changes, hasSamePassword }: Back): 
     }
     draft.changes.push(change);
   }
-  await sessions.reopen(reopened);
-  if (reopened.length > 0) words.push(`sessions: ${reopened.length}`);
+  if (reopened.length > 0) {
+    await sessions.reopen(reopened);
+    words.push(`sessions: ${reopened.length}`);
+  }
   if (words.length === 0) throw new AccountError("nothing of it can come back");
   return words.join(", ");
 }

@@ -35,7 +35,7 @@ export class Sessions {
   async open(account: AccountId, from: Pick<SessionRecord, "address" | "browser">): Promise<OpenedSession> {
     const { records, draft, now } = this.#parts;
     const others = (await records.sessionsOf(account)).toSorted((one, other) => other.usedAt - one.usedAt);
-    const id = await records.nextSessionId();
+    const id = await records.next("sessions");
     const token = crypto
       .getRandomValues(new Uint8Array(tokenBytes))
       .toBase64({ alphabet: "base64url", omitPadding: true });
@@ -82,7 +82,7 @@ export class Sessions {
   /** One that was ended goes on under another number: its own may be another's by now. */
   async reopen(ended: readonly SessionRecord[]): Promise<void> {
     const { records, draft } = this.#parts;
-    const next = await records.nextSessionId();
+    const next = await records.next("sessions");
     for (const [at, session] of ended.entries())
       draft.changes.push({ change: "open_session", session: { ...session, id: next + at } });
   }

@@ -7,6 +7,7 @@ import { Confirm } from "../parts/asking-dialogs.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
 import { DropBox } from "../parts/drop-box.tsx";
+import { Icon } from "../parts/icons.tsx";
 import { FormError } from "../parts/field.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
@@ -121,7 +122,13 @@ export function BatchesPage(): VNode {
       />
       <DropBox class="card drop-card" onFiles={send}>
         {sending === null ? (
-          <p class="quiet">{t("batches.drop")}</p>
+          <p class="row quiet">
+            <Icon name="upload" size={18} />
+            <span>{t("batches.drop")}</span>
+            <a data-leaves href="/docs/guide/clients#batches">
+              {t("batches.how")}
+            </a>
+          </p>
         ) : (
           <Meter
             name={t("batches.uploading", { name: sending.name })}
@@ -178,9 +185,7 @@ function BatchTable({ batches, onCancel }: TableProps): VNode {
   if (batches.length === 0)
     return (
       <Empty icon="batches" title={t("batches.none")}>
-        <a data-leaves href="/docs/guide/clients#batches">
-          {t("batches.how")}
-        </a>
+        {t("batches.none_about")}
       </Empty>
     );
   return (

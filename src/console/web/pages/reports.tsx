@@ -83,7 +83,12 @@ export function ReportsPage(): VNode {
   return (
     <Page
       title={t("menu.reports")}
-      lead={t("reports.lead", { whose: isOperator() ? t("reports.all") : asked.account || t("reports.own") })}
+      lead={
+        <>
+          {inWords(asked)} ·{" "}
+          {t("reports.lead", { whose: isOperator() ? t("reports.all") : asked.account || t("reports.own") })}
+        </>
+      }
       actions={
         <>
           <FileLink caption="CSV" href={address("/reports.csv", query)} />

@@ -62,7 +62,7 @@ export function PlaygroundPage(): VNode {
       </aside>
       <section class="play-main" aria-label={t("play.conversation")}>
         <Head models={models.value} onSheet={setSheet} />
-        <Conversation model={models.value?.models.find(({ id }) => id === model)}>
+        <Conversation isReady={models.value !== null} model={models.value?.models.find(({ id }) => id === model)}>
           {models.error === null ? null : <Failure message={models.error} onRetry={models.reload} />}
         </Conversation>
         <Composer
@@ -331,9 +331,14 @@ function useFollowing(isAtStart: () => boolean) {
 }
 
 type Model = ConsoleModels["models"][number];
-type ConversationProps = Readonly<{ model: Model | undefined; children: VNode | null }>;
+type ConversationProps = Readonly<{
+  /** It begins when models are known: what says more of them later would move. */
+  isReady: boolean;
+  model: Model | undefined;
+  children: VNode | null;
+}>;
 
-function Conversation({ model, children }: ConversationProps): VNode {
+function Conversation({ isReady, model, children }: ConversationProps): VNode {
   const shown = conversation.value;
   const changes = revision.value;
   const all = useMemo(() => pathOf(shown), [shown]);
@@ -357,7 +362,7 @@ function Conversation({ model, children }: ConversationProps): VNode {
     >
       <div class="turns-column">
         {children}
-        {all.length === 0 && <Suggestions model={model} />}
+        {all.length === 0 && isReady && <Suggestions model={model} />}
         {all.map((step) => (
           <StepView
             key={step.id}
@@ -394,7 +399,7 @@ const Suggestions = ({ model }: Pick<ConversationProps, "model">): VNode => (
   <div class="empty">
     <Icon name="playground" size={28} />
     <p class="empty-title">{model === undefined ? t("play.try_model") : t("play.ask_model", { model: model.id })}</p>
-    <p class="number">{model === undefined ? "\u00a0" : factsOf(model)}</p>
+    {model !== undefined && <p class="number">{factsOf(model)}</p>}
     <p class="quiet small-text">{t(sells.value ? "play.like_others_sells" : "play.like_others")}</p>
     <div class="suggestions">
       {suggestions.map((key) => (

@@ -1,7 +1,9 @@
 // What was taken away in the console comes back for a minute, exactly as it was: keys, limits, sessions, invitations.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { undoHeader } from "../../src/console/api/console-header.ts";
 import { GatewayProcess } from "../fixtures/gateway-process.ts";
+
+setDefaultTimeout(60_000);
 
 const password = "correct horse battery";
 let gateway: GatewayProcess;

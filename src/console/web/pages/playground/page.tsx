@@ -62,7 +62,10 @@ export function PlaygroundPage(): VNode {
       </aside>
       <section class="play-main" aria-label={t("play.conversation")}>
         <Head models={models.value} onSheet={setSheet} />
-        <Conversation isReady={models.value !== null} model={models.value?.models.find(({ id }) => id === model)}>
+        <Conversation
+          isReady={model !== "" ? models.value !== null : models.value?.models.length === 0}
+          model={models.value?.models.find(({ id }) => id === model)}
+        >
           {models.error === null ? null : <Failure message={models.error} onRetry={models.reload} />}
         </Conversation>
         <Composer

@@ -121,7 +121,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
   await using undo = new AsyncDisposableStack();
   const folder = takeDataFolder(dataFolder);
   undo.defer(() => folder.release());
-  // Another version's tables: loaded there alone, with drizzle, which would take 60 ms of every start.
+  // Another version's tables: what makes them is loaded there alone.
   const epoch =
     nextEpoch(folder.databaseFile) ?? (await import("../store/ledger/migrate.ts")).migrate(folder.databaseFile);
   const storage = await WorkerStorage.open(folder.databaseFile, epoch, onFatal, usageKeepDays);
@@ -142,7 +142,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
   const searches = new Searches(ledger, records, journal);
   const sessions = new KnownSessions(records, journal, ledger);
   const memory = new OfficeMemory({ countOnDisk: () => records.count(), ledger, keys, sessions, plans });
-  const office = new QueuedOffice({ records, sessions, beside: records, memory, journal, catalog, clock });
+  const office = new QueuedOffice({ records, sessions, memory, journal, catalog, clock });
   const stopLooking = lookWhileWaiting(admission, clock);
   const writes = setInterval(() => admission.keysUsed.write(keysUsedBatch), keysUsedIntervalMs);
   let watched: LedgerWatch | null = null;

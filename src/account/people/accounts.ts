@@ -202,7 +202,7 @@ export class Accounts {
     const planId = this.#plan(plan);
     if (credit !== 0) checkAmount(credit);
     if ((await this.recordOf(email)) !== null) throw new EmailTaken(email);
-    const id = await records.nextId();
+    const id = await records.next("accounts");
     const key = mintApiKey();
     const ofKey = { keyHash: hashApiKey(key), keyEnding: endingOf(key), passwordHash: passwordHash ?? null };
     draft.changes.push({ change: "create", account: id, email, plan: planId, ...ofKey, operator, team, at });

@@ -35,7 +35,7 @@ export class Sessions {
   async open(account: AccountId, from: Pick<SessionRecord, "address" | "browser">): Promise<OpenedSession> {
     const { records, draft, now } = this.#parts;
     const others = (await records.sessionsOf(account)).toSorted((one, other) => other.usedAt - one.usedAt);
-    const id = await records.nextSessionId();
+    const id = await records.next("sessions");
     const token = crypto
       .getRandomValues(new Uint8Array(tokenBytes))
       .toBase64({ alphabet: "base64url", omitPadding: true });

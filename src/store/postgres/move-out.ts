@@ -3,6 +3,7 @@
 // only then the ledger gets its name in the folder. Whatever is killed, and wherever: the same command again begins anew, or says
 // that it is done; another folder gets no second copy.
 import type { Database as Sqlite } from "bun:sqlite";
+import { getTableName } from "drizzle-orm";
 import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
@@ -36,8 +37,7 @@ import { GoneLanes } from "./gone-lanes.ts";
 import { laneGoneMs } from "./limits.ts";
 import { type MoveOrder, recordsAtOnce } from "./move-in.ts";
 import {
-  besideFiles,
-  besideTable,
+  columnsOf,
   type MovedTable,
   movedSums,
   movedTables,
@@ -46,6 +46,8 @@ import {
   quotasInFolder,
 } from "./moved-tables.ts";
 import { systemPace } from "./pace.ts";
+import { counters } from "./schema.ts";
+import * as usage from "./schema-usage.ts";
 
 export type MovedOut = Readonly<{ accounts: number; lines: number; responses: number; from: string }>;
 
@@ -337,21 +339,29 @@ async function takeBeside(send: Send, part: (name: string) => string, ledger: st
   }
   // Made as the server makes them, then filled.
   openFilesDatabase(part(filesDatabaseName)).close();
-  for (const table of besideFiles) await fill(send, part(filesDatabaseName), table, "", recordsAtOnce);
+  for (const table of usage.besideFiles) {
+    await fill(send, part(filesDatabaseName), getTableName(table), columnsOf(table), "", recordsAtOnce);
+  }
   openRequestLog(part(requestsName), ledger, 1).close();
-  await fill(send, part(requestsName), besideTable("failed_requests"), "ORDER BY sequence");
-  await fill(send, part(requestsName), besideTable("request_addresses"));
-  const ofRequests = "WHERE name IN ('failed_requests', 'failed_gone')";
-  await fill(send, part(requestsName), besideTable("counters"), ofRequests);
+  await fill(send, part(requestsName), "failed_requests", columnsOf(usage.failedRequests), "ORDER BY sequence");
+  await fill(send, part(requestsName), "request_addresses", columnsOf(usage.requestAddresses));
+  await fill(
+    send,
+    part(requestsName),
+    "counters",
+    columnsOf(counters),
+    "WHERE name IN ('failed_requests', 'failed_gone')",
+  );
   openActivity(part(activityName)).close();
-  await fill(send, part(activityName), besideTable("activity"));
+  await fill(send, part(activityName), "activity", columnsOf(usage.activity));
   return responses;
 }
 
 async function fill(
   send: Send,
   file: string,
-  { name: table, columns }: MovedTable,
+  table: string,
+  columns: MovedTable["columns"],
   which = "",
   atOnce = rowsAtOnce,
 ): Promise<void> {

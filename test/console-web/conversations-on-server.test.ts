@@ -180,7 +180,7 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
       .locator(".composer input[type=file]")
       .setInputFiles({ name: "large.txt", mimeType: "text/plain", buffer });
     await write(page, "Too large [[text]]");
-    await page.getByText("Your room on the server is full").waitFor();
+    await page.getByText("Your space on the server is full").waitFor();
     await page.reload();
     await page.getByText("Too large [[text]]").waitFor();
     await page.locator(".turn.user").getByText("large.txt").waitFor();

@@ -38,7 +38,7 @@ describe.skipIf(withoutBrowser)("a team in a browser", () => {
       await admin.signIn("ada@example.org", password);
       await admin.goTo("/team", "research");
       await admin.page.getByRole("button", { name: "Invite" }).click();
-      await admin.page.getByLabel("Most of a day").fill("200000");
+      await admin.page.getByLabel("Limit per day").fill("200000");
       await admin.page.getByRole("button", { name: "Make the link" }).click();
       const link = (await admin.page.locator(".secret code").textContent())!;
       await admin.page.getByRole("button", { name: "Done" }).click();
@@ -58,7 +58,7 @@ describe.skipIf(withoutBrowser)("a team in a browser", () => {
 
       await admin.page.reload();
       await admin.page.getByRole("button", { name: "Change bob@example.org" }).click();
-      await admin.page.getByLabel("Most of a day").fill("300000");
+      await admin.page.getByLabel("Limit per day").fill("300000");
       await admin.page.getByRole("button", { name: "Save" }).click();
       await admin.page.getByText("of 300,000").waitFor();
       await admin.page.getByRole("button", { name: "New service key" }).click();

@@ -180,7 +180,7 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
       .locator(".composer input[type=file]")
       .setInputFiles({ name: "large.txt", mimeType: "text/plain", buffer });
     await write(page, "Too large [[text]]");
-    await page.getByText("Your room on the server is full").waitFor();
+    await page.getByText("Your space on the server is full").waitFor();
     await page.reload();
     await page.getByText("Too large [[text]]").waitFor();
     await page.locator(".turn.user").getByText("large.txt").waitFor();
@@ -248,7 +248,7 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await page.getByRole("button", { name: "Import, export or delete all" }).click();
     await page.getByRole("menuitem", { name: "Delete all" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     expect(await heads(visit)).toMatchObject({ heads: [], bytes: 0 });
     expect(visit.problems).toEqual([]);
   });

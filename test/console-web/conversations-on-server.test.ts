@@ -87,7 +87,16 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await keepOnServer(page);
 
     await using second = await open(email);
+    const read = Promise.withResolvers<void>();
+    await second.page.route("**/conversations/records?**", async (route) => {
+      await read.promise;
+      await route.continue();
+    });
     await second.page.goto(page.url());
+    await second.page.getByRole("textbox", { name: "Message" }).fill("Too early");
+    await second.page.getByText("Loading the conversation…").waitFor(); // else it would go into another one
+    expect(await second.page.getByRole("button", { name: "Send", exact: true }).isDisabled()).toBe(true);
+    read.resolve();
     await second.page.locator(".turn.user canvas[aria-label='dot.png']").waitFor();
     const bothSent = Promise.withResolvers<void>();
     for (const each of [page, second.page]) {

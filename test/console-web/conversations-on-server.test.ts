@@ -235,7 +235,7 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await page.getByRole("button", { name: "Import, export or delete all" }).click();
     await page.getByRole("menuitem", { name: "Delete all" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     expect(await heads(visit)).toMatchObject({ heads: [], bytes: 0 });
     expect(visit.problems).toEqual([]);
   });

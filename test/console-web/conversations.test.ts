@@ -329,13 +329,13 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await list(page).getByRole("link", { name: "Pears" }).click();
     await more(page, "Pears", "Delete");
     await expectEventually(() => titles(page), "Damsons, Apples [[text]]");
-    await page.getByText("Try a model").waitFor();
+    await page.locator(".empty-title").waitFor();
     await page.waitForURL(/\/playground$/);
     await more(page, "all", "Delete all");
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
     await expectEventually(() => titles(page), "");
     await page.reload();
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     expect(visit.problems).toEqual([]);
   });
 
@@ -371,7 +371,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByRole("button", { name: "Sign out" }).click();
     await visit.signIn(bob, password);
     await page.getByRole("link", { name: "Playground" }).first().click();
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     expect(await page.getByText("A secret of Ada").count()).toBe(0);
     await page.goto(address);
     await page.getByText("This conversation is not kept here").waitFor();
@@ -424,7 +424,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await other.getByText("What came").waitFor();
     await more(page, "all", "Delete all");
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
-    await other.getByText("Try a model").waitFor();
+    await other.locator(".empty-title").waitFor();
     await ask(other, "A new one [[text]]");
     await expectEventually(() => titles(other), "A new one [[text]]");
     await expectEventually(() => titles(page), "A new one [[text]]");
@@ -468,7 +468,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
   test("500 conversations are listed and searched, and a megabyte can be pasted", async () => {
     await using visit = await open();
     const { page } = visit;
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     await page.evaluate(manyConversations(`${(await accountOf(visit)).id} ${ada}`));
     await page.reload();
     const began = performance.now();
@@ -529,7 +529,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       await route.fulfill({ json: { models: json.models.map((model) => ({ ...model, reads_images: false })) } });
     });
     await page.goto("/playground");
-    await page.getByText("Try a model").waitFor();
+    await page.locator(".empty-title").waitFor();
     const file = { name: "dot.png", mimeType: "image/png", buffer: pixel };
     await page.locator(".composer input[type=file]").setInputFiles(file);
     await page.getByRole("textbox", { name: "Message" }).fill("What is on it?");

@@ -15,7 +15,7 @@ export async function openPlayground(
   const visit = await Visit.open(browser, url, { reducedMotion: "reduce", ...options });
   await visit.signIn(email, password);
   await visit.page.goto("/playground");
-  await visit.page.getByText("Try a model").waitFor();
+  await visit.page.locator(".empty-title").waitFor();
   return visit;
 }
 

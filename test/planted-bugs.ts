@@ -164,7 +164,7 @@ export const bugs: readonly Bug[] = [
     edits: [
       [
         "src/account/money/admission.ts",
-        "    if (isResolved(this.#state)) return;\n    const waited",
+        "    if (isResolved(this.state)) return;\n    const waited",
         "    const waited",
       ],
     ],
@@ -412,8 +412,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       [
         "src/account/money/admission.ts",
-        "    this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);",
-        "    if (this.budget === 0) this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);",
+        "    this.books.ledger.reserveMore(this.account, this.spendLimits, tokens - this.budget);",
+        "    if (this.budget === 0) this.books.ledger.reserveMore(this.account, this.spendLimits, tokens - this.budget);",
       ],
     ],
     file: ledger,

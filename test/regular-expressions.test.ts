@@ -114,6 +114,12 @@ const listed: Readonly<Record<string, string | readonly (RegExp | Entry)[]>> = {
   "console/bundle.ts": "our own sources",
   "tollgate.mjs": "our own sources",
   "console/console.ts": [/^[0-9]{1,15}$/, /^application\/json(?:$|[;\s])/i],
+  "core/phrases.ts": [
+    /([,;] )/,
+    /^\d{1,15}$/,
+    own("our words", /\p{Script=Han}/u),
+    own("our catalog", /\{(\w{1,20})\}/),
+  ],
   "core/csv.ts": [/^[\t\r\n]/, within(2, /[\s"]/), /[",\r\n]/],
   "console/routes/provider-routes.ts": [/^\/[^\\\p{Cc}]*$/u],
   "core/address.ts": [

@@ -3,7 +3,7 @@
 import type { AuditAction } from "../core/audit-actions.ts";
 import type { AccountId, Ms } from "../core/types.ts";
 import type { Draft } from "./draft.ts";
-import type { AuditEntry, AuditFilter, AuditRecords } from "./records.ts";
+import type { AuditEntry, AuditFilter, OfficeRecords } from "./records.ts";
 
 /** As the subject of an entry: the server itself; as its operator: a command. Accounts are numbered from 1. */
 export const theServer: AccountId = 0;
@@ -31,10 +31,10 @@ export const serverEntry = (
 export const byCommandOf = (user: string): string => `command line (${user})`;
 
 export class AuditLog {
-  readonly #records: AuditRecords;
+  readonly #records: OfficeRecords;
   readonly #draft: Draft;
 
-  constructor({ records, draft }: Readonly<{ records: AuditRecords; draft: Draft }>) {
+  constructor({ records, draft }: Readonly<{ records: OfficeRecords; draft: Draft }>) {
     this.#records = records;
     this.#draft = draft;
   }

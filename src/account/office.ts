@@ -16,18 +16,7 @@ import { OperatorTokens } from "./sign-in/operator-tokens.ts";
 import { Identities } from "./people/identities.ts";
 import type { MailParts } from "./people/mails.ts";
 import { Purchases } from "./money/purchases.ts";
-import type {
-  AccessLinkRecords,
-  AuditRecords,
-  DeviceCodeRecords,
-  IdentityRecords,
-  MailRecords,
-  OfficeRecords,
-  OperatorTokenRecords,
-  PurchaseRecords,
-  SessionRecords,
-  Standings,
-} from "./records.ts";
+import type { OfficeRecords, SessionRecords, Standings } from "./records.ts";
 import type { TeamParts } from "./people/teams.ts";
 import { Sessions } from "./sign-in/sessions.ts";
 
@@ -65,40 +54,30 @@ export interface Office {
   read<Result>(work: (unit: Unit) => Promise<Result>): Promise<Result>;
 }
 
-type BesideRecords = PurchaseRecords &
-  AuditRecords &
-  AccessLinkRecords &
-  IdentityRecords &
-  OperatorTokenRecords &
-  DeviceCodeRecords &
-  MailRecords;
-
 export type UnitParts = Readonly<{
-  /** Of accounts and keys, of sessions, and of all else. */
   records: OfficeRecords;
   sessions: SessionRecords;
-  beside: BesideRecords;
   standings: Standings;
   catalog: Pick<Catalog, "plans"> & Partial<KnownModels>;
 }>;
 
-export function unitOf({ records, sessions, beside, standings, catalog }: UnitParts, draft: Draft, now: Ms): Unit {
+export function unitOf({ records, sessions, standings, catalog }: UnitParts, draft: Draft, now: Ms): Unit {
   const { plans } = catalog;
   const accounts = new Accounts({ records, standings, plans, draft, now });
   const accountKeys = new AccountKeys({ records, standings, accounts, catalog, draft, now });
-  const auditLog = new AuditLog({ records: beside, draft });
+  const auditLog = new AuditLog({ records, draft });
   return {
     accounts,
     accountKeys,
     sessions: new Sessions({ records: sessions, accounts, draft, now }),
-    links: new AccessLinks({ records: beside, draft, now }),
-    devices: { keys: records, codes: beside, accounts, accountKeys, auditLog, draft, now },
+    links: new AccessLinks({ records, draft, now }),
+    devices: { records, accounts, accountKeys, auditLog, draft, now },
     teams: { records, standings, accounts, draft, now },
-    purchases: new Purchases({ accounts, records: beside, draft, now }),
-    identities: new Identities({ records: beside, draft, now }),
-    tokens: new OperatorTokens({ records: beside, draft, now }),
+    purchases: new Purchases({ accounts, records, draft, now }),
+    identities: new Identities({ records, draft, now }),
+    tokens: new OperatorTokens({ records, draft, now }),
     auditLog,
-    mails: { records: beside, accounts, draft, now },
+    mails: { records, accounts, draft, now },
     now,
   };
 }

@@ -91,33 +91,6 @@ export interface AccountRecords {
   searchCalls(account: AccountId, day: Period): number;
 }
 
-export interface OfficeRecords {
-  byId(account: AccountId): Soon<AccountRecord | null>;
-  byEmail(email: string): Soon<AccountRecord | null>;
-  /** Those that have one of these, in one look. */
-  byEmails(emails: readonly string[]): Soon<readonly AccountRecord[]>;
-  keysOf(account: AccountId): Soon<readonly KeyRecord[]>;
-  membersOf(team: AccountId): Soon<readonly TeamMember[]>;
-  /** As what the account is in which teams. */
-  teamsOf(account: AccountId): Soon<readonly TeamMember[]>;
-  /** All of them, in the order of their ids. */
-  teams(): Soon<readonly AccountRecord[]>;
-  /** The named key that has a hash, which is not void. */
-  keyWith(hash: "keyHash" | "familyHash", is: string): Soon<KeyRecord | null>;
-  /** By which keys they came that are called so. */
-  endUsersNamed(account: AccountId, name: string): Soon<readonly Readonly<{ id: number; key: KeyId }>[]>;
-  /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
-  list(after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
-  /** A number for a new account: none comes twice, which holds for those of all else, too. */
-  nextId(): Soon<AccountId>;
-  /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
-  byPlan(): Soon<readonly PlanCount[]>;
-  operators(): Soon<readonly AccountId[]>;
-  /** The account of the line that has a billing key; null if there is none. */
-  ownerOfEntry(billingKey: string): Soon<AccountId | null>;
-  usage(account: AccountId, limit: number): Soon<readonly UsageRow[]>;
-}
-
 export type Standing = Readonly<{
   /** Balance tokens. */
   credit: number;
@@ -157,7 +130,7 @@ export type SessionRecord = Readonly<{
 export interface SessionRecords {
   session(tokenHash: string): Soon<SessionRecord | null>;
   sessionsOf(account: AccountId): Soon<readonly SessionRecord[]>;
-  nextSessionId(): Soon<number>;
+  next(table: "sessions"): Soon<number>;
 }
 
 export type AccessLink = Readonly<{
@@ -184,14 +157,6 @@ export type AccessLink = Readonly<{
 
 export type NewAccessLink = Omit<AccessLink, "id" | "tokenHash" | "createdAt" | "usedAt">;
 
-export interface AccessLinkRecords {
-  link(tokenHash: string): Soon<AccessLink | null>;
-  linkById(id: number): Soon<AccessLink | null>;
-  nextLinkId(): Soon<number>;
-  /** Invitations that were not used, the newest first; expired ones too. `team`: into that alone. */
-  openInvitations(limit: number, team?: AccountId): Soon<readonly AccessLink[]>;
-}
-
 /** What an operator's token allows: to look, to change what belongs to people, or everything. */
 export const tokenScopes = ["read", "people", "all"] as const;
 export type TokenScope = (typeof tokenScopes)[number];
@@ -210,19 +175,7 @@ export type OperatorToken = Readonly<{
   revokedAt: Ms | null;
 }>;
 
-export interface OperatorTokenRecords {
-  operatorToken(tokenHash: string): Soon<OperatorToken | null>;
-  /** Newest first, those that are revoked or expired, too. */
-  operatorTokens(limit: number): Soon<readonly OperatorToken[]>;
-  nextOperatorTokenId(): Soon<number>;
-}
-
 export type Identity = Readonly<{ issuer: string; subject: string; account: AccountId; connectedAt: Ms }>;
-
-export interface IdentityRecords {
-  accountOfIdentity(issuer: string, subject: string): Soon<AccountId | null>;
-  identitiesOf(account: AccountId): Soon<readonly Identity[]>;
-}
 
 export type PurchaseRequest = Readonly<{
   id: number;
@@ -247,24 +200,6 @@ export type Payment = Readonly<{
   paidAt: Ms;
 }>;
 
-export interface PurchaseRecords {
-  request(id: number): Soon<PurchaseRequest | null>;
-  nextRequestId(): Soon<number>;
-  /** Newest first, those with an id below `before`. */
-  requestsOf(account: AccountId, before: number, limit: number): Soon<readonly PurchaseRequest[]>;
-  requestsIn(
-    state: PurchaseRequest["state"] | null,
-    before: number,
-    limit: number,
-    kind?: PurchaseRequest["kind"] | null,
-  ): Soon<readonly PurchaseRequest[]>;
-  /** The newest of kind deletion: no older one is pending. */
-  lastDeletionRequest(account: AccountId): Soon<PurchaseRequest | null>;
-  pendingRequests(account: AccountId | null): Soon<number>;
-  /** Newest first. */
-  paymentsOf(account: AccountId, limit: number): Soon<readonly Payment[]>;
-}
-
 /** A mail that is to be sent, or was: see Mails. */
 export type Mail = Readonly<{
   /** What it tells of, and of whom: there is no second one. */
@@ -286,14 +221,6 @@ export type Mail = Readonly<{
   keptUntil: Ms;
 }>;
 
-export interface MailRecords {
-  mail(once: string): Soon<Mail | null>;
-  /** Those that are to be sent by then, the longest due first. */
-  dueMails(by: Ms, limit: number): Soon<readonly Mail[]>;
-  mailsOfKind(kind: string): Soon<readonly Mail[]>;
-  mailCounts(since: Ms): Soon<MailCounts>;
-}
-
 /** Mails that wait, those that were given up since a time, and why one of them failed. */
 export type MailCounts = Readonly<{ waiting: number; givenUp: number; problem: string | null }>;
 
@@ -309,13 +236,6 @@ export type DeviceCode = Readonly<{
   expiresAt: Ms;
   deniedAt: Ms | null;
 }>;
-
-export interface DeviceCodeRecords {
-  deviceCode(hash: "deviceHash" | "userCodeHash", is: string): Soon<DeviceCode | null>;
-  /** How many there are, with expired ones that were not removed yet. */
-  deviceCodes(): Soon<number>;
-  oldestDeviceCode(): Soon<DeviceCode | null>;
-}
 
 export type AuditEntry = Readonly<{
   id: number;
@@ -340,7 +260,74 @@ export type AuditFilter = Readonly<{
   oldestFirst?: boolean;
 }>;
 
-export interface AuditRecords {
+/** Tables whose rows are numbered by who makes them. */
+export type NumberedTable = "accounts" | "sessions" | "purchase_requests" | "access_links" | "operator_tokens";
+
+/** What is asked of accounts and of what the console keeps beside them; sessions are asked apart. */
+export interface OfficeRecords {
+  byId(account: AccountId): Soon<AccountRecord | null>;
+  byEmail(email: string): Soon<AccountRecord | null>;
+  /** Those that have one of these, in one look. */
+  byEmails(emails: readonly string[]): Soon<readonly AccountRecord[]>;
+  keysOf(account: AccountId): Soon<readonly KeyRecord[]>;
+  membersOf(team: AccountId): Soon<readonly TeamMember[]>;
+  /** As what the account is in which teams. */
+  teamsOf(account: AccountId): Soon<readonly TeamMember[]>;
+  /** All of them, in the order of their ids. */
+  teams(): Soon<readonly AccountRecord[]>;
+  /** The named key that has a hash, which is not void. */
+  keyWith(hash: "keyHash" | "familyHash", is: string): Soon<KeyRecord | null>;
+  /** By which keys they came that are called so. */
+  endUsersNamed(account: AccountId, name: string): Soon<readonly Readonly<{ id: number; key: KeyId }>[]>;
+  /** Accounts with an id above `after`, in the order of their ids, at most `limit`. */
+  list(after: AccountId, limit: number): Soon<readonly AccountRecord[]>;
+  /** A number for a new row: none comes twice. */
+  next(table: NumberedTable): Soon<number>;
+  /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
+  byPlan(): Soon<readonly PlanCount[]>;
+  operators(): Soon<readonly AccountId[]>;
+  /** The account of the line that has a billing key; null if there is none. */
+  ownerOfEntry(billingKey: string): Soon<AccountId | null>;
+  usage(account: AccountId, limit: number): Soon<readonly UsageRow[]>;
+
+  link(tokenHash: string): Soon<AccessLink | null>;
+  linkById(id: number): Soon<AccessLink | null>;
+  /** Invitations that were not used, the newest first; expired ones too. `team`: into that alone. */
+  openInvitations(limit: number, team?: AccountId): Soon<readonly AccessLink[]>;
+
+  operatorToken(tokenHash: string): Soon<OperatorToken | null>;
+  /** Newest first, those that are revoked or expired, too. */
+  operatorTokens(limit: number): Soon<readonly OperatorToken[]>;
+
+  accountOfIdentity(issuer: string, subject: string): Soon<AccountId | null>;
+  identitiesOf(account: AccountId): Soon<readonly Identity[]>;
+
+  request(id: number): Soon<PurchaseRequest | null>;
+  /** Newest first, those with an id below `before`. */
+  requestsOf(account: AccountId, before: number, limit: number): Soon<readonly PurchaseRequest[]>;
+  requestsIn(
+    state: PurchaseRequest["state"] | null,
+    before: number,
+    limit: number,
+    kind?: PurchaseRequest["kind"] | null,
+  ): Soon<readonly PurchaseRequest[]>;
+  /** The newest of kind deletion: no older one is pending. */
+  lastDeletionRequest(account: AccountId): Soon<PurchaseRequest | null>;
+  pendingRequests(account: AccountId | null): Soon<number>;
+  /** Newest first. */
+  paymentsOf(account: AccountId, limit: number): Soon<readonly Payment[]>;
+
+  mail(once: string): Soon<Mail | null>;
+  /** Those that are to be sent by then, the longest due first. */
+  dueMails(by: Ms, limit: number): Soon<readonly Mail[]>;
+  mailsOfKind(kind: string): Soon<readonly Mail[]>;
+  mailCounts(since: Ms): Soon<MailCounts>;
+
+  deviceCode(hash: "deviceHash" | "userCodeHash", is: string): Soon<DeviceCode | null>;
+  /** How many there are, with expired ones that were not removed yet. */
+  deviceCodes(): Soon<number>;
+  oldestDeviceCode(): Soon<DeviceCode | null>;
+
   /** 0 where the entries are numbered when they are written. */
   nextAuditId(): number;
   audit(filter: AuditFilter, limit: number, offset: number): Soon<readonly AuditEntry[]>;

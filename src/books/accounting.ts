@@ -142,7 +142,7 @@ export async function openAccounting(options: AccountingOptions): Promise<Folder
   const searches = new Searches(ledger, records, journal);
   const sessions = new KnownSessions(records, journal, ledger);
   const memory = new OfficeMemory({ countOnDisk: () => records.count(), ledger, keys, sessions, plans });
-  const office = new QueuedOffice({ records, sessions, beside: records, memory, journal, catalog, clock });
+  const office = new QueuedOffice({ records, sessions, memory, journal, catalog, clock });
   const stopLooking = lookWhileWaiting(admission, clock);
   const writes = setInterval(() => admission.keysUsed.write(keysUsedBatch), keysUsedIntervalMs);
   let watched: LedgerWatch | null = null;

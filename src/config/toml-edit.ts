@@ -1,6 +1,5 @@
-// Edits single values and tables of a TOML text and leaves all else as it was written: comments, order, blank lines. Bun's
-// own parser says where a statement ends: it is the shortest run of lines that parses. After each edit the text must read
-// as what was meant, or it is refused.
+// Edits single values and tables of a TOML text and leaves all else as it was written: comments, order, blank lines. After
+// each edit the text must read as what was meant, or it is refused.
 import { CommandError } from "../core/expected-error.ts";
 import { isRecord } from "../core/is-record.ts";
 import { tomlText } from "../core/toml-text.ts";
@@ -24,41 +23,48 @@ function parsed(text: string): TomlValues | null {
   }
 }
 
-const mayEnd = /\]|\}|"""|'''/;
+/** A string, a comment, a sign or what is between them: each place of a text is looked at once, whatever it has. */
+const token =
+  /"""(?:\\[^]|(?!""")[^\\])*"{3,5}|'''(?:(?!''')[^])*'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[^"'#[\]{}=\n]+|[^]/y;
+
+/** Of the statement, or the item of a list, that begins there: its first "=", and where its value and all of it end. */
+function endsOf(text: string, from: number): { equals: number; value: number; to: number } {
+  let [equals, depth, value] = [-1, 0, from];
+  token.lastIndex = from;
+  for (let found = token.exec(text); found !== null; found = token.exec(text)) {
+    const [sign] = found;
+    if (sign === "\n" && depth === 0) return { equals, value, to: found.index };
+    if (sign === "=" && equals < 0) equals = found.index;
+    if (sign === "[" || sign === "{") depth += 1;
+    else if (sign === "]" || sign === "}") depth -= 1;
+    if (sign[0] !== "#" && sign.trim() !== "") value = found.index + sign.trimEnd().length;
+  }
+  return { equals, value, to: text.length };
+}
 
 /** Of the lines of a text that parses. */
 export function statementsOf(lines: readonly string[]): Statement[] {
   const statements: Statement[] = [];
   const lists = new Map<string, number>(); // list of tables -> position of its last one
   let table: TomlPath = [];
-  for (let at = 0; at < lines.length;) {
+  const text = lines.join("\n");
+  for (let [at, from] = [0, 0]; at < lines.length; at += 1) {
     const line = lines[at]!.trim();
-    let to = at + 1;
+    let to = from + lines[at]!.length;
     if (line.startsWith("[")) {
       const { words, isList } = wordsOf(parsed(line));
       table = placeOf(words, isList, lists);
-      statements.push({ path: table, lines: [at, to], value: null });
+      statements.push({ path: table, lines: [at, at + 1], value: null });
     } else if (line !== "" && !line.startsWith("#")) {
-      let text = lines[at]!;
-      while (to < lines.length && parsed(text) === null) {
-        do text += `\n${lines[to++]}`;
-        while (to < lines.length && !mayEnd.test(lines[to - 1]!));
-      }
-      const equals = firstOf(text, "=", (from) => parsed(`${text.slice(0, from)}= 0`) !== null) ?? 0;
-      const comment = firstOf(text, "#", (from) => from > equals && parsed(text.slice(0, from)) !== null);
-      const value = text.slice(equals + 1, comment ?? text.length);
-      const start = text.length - text.slice(equals + 1).trimStart().length;
-      const path = [...table, ...wordsOf(parsed(`${text.slice(0, equals)}= 0`)).words];
-      statements.push({ path, lines: [at, to], value: [start, equals + 1 + value.trimEnd().length] });
+      const ends = endsOf(text, from);
+      const [first, start] = [at, /\S/.exec(text.slice(ends.equals + 1, ends.value))!.index + ends.equals + 1];
+      while (to < ends.to) to += lines[++at]!.length + 1;
+      const path = [...table, ...wordsOf(parsed(`${text.slice(from, ends.equals)}= 0`)).words];
+      statements.push({ path, lines: [first, at + 1], value: [start - from, ends.value - from] });
     }
-    at = to;
+    from = to + 1;
   }
   return statements;
-}
-
-function firstOf(text: string, sign: string, fits: (at: number) => boolean): number | null {
-  for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) if (fits(at)) return at;
-  return null;
 }
 
 /** The keys down to the value of what has only one. */
@@ -242,16 +248,16 @@ function listByLines(lines: readonly string[], wanted: unknown): readonly string
   if (!Array.isArray(wanted) || lines.length < 3) return null;
   const items = lines.slice(1, -1).map((line) => parsed(`item = [${line}\n]`)?.["item"] as unknown[] | undefined);
   if (items.some((item) => item === undefined || item.length > 1)) return null;
-  const isKept = (item: unknown): boolean => wanted.some((each) => Bun.deepEquals(each, item));
-  const kept = lines.slice(1, -1).filter((_, at) => items[at]!.length === 0 || isKept(items[at]![0]));
+  const literals = items.map((item) => (item!.length === 0 ? null : tomlLiteral(item![0])));
+  const [were, are] = [new Set(literals), new Set(wanted.map(tomlLiteral))];
+  const kept = lines.slice(1, -1).filter((_, at) => literals[at] === null || are.has(literals[at]!));
   const commaed = kept.map((line) => {
-    const end = firstOf(`${line}#`, "#", (at) => parsed(`item = [${line.slice(0, at)}\n]`) !== null)!;
-    const item = line.slice(0, end).trimEnd();
-    return item === "" || item.endsWith(",") ? line : `${item},${line.slice(item.length)}`;
+    const { value: end } = endsOf(line, 0);
+    return end === 0 || line[end - 1] === "," ? line : `${line.slice(0, end)},${line.slice(end)}`;
   });
   const indent = /^\s*/.exec(lines[1]!)![0];
-  const added = wanted.filter((each) => !items.some((item) => Bun.deepEquals(item, [each])));
-  const next = [lines[0]!, ...commaed, ...added.map((each) => `${indent}${tomlLiteral(each)},`), lines.at(-1)!];
+  const added = [...are].filter((each) => !were.has(each)).map((each) => `${indent}${each},`);
+  const next = [lines[0]!, ...commaed, ...added, lines.at(-1)!];
   return Bun.deepEquals(Object.values(parsed(next.join("\n")) ?? {}), [wanted]) ? next : null;
 }
 

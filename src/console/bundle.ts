@@ -50,8 +50,8 @@ export async function bundleConsole({ brotliQuality }: BundleOptions): Promise<B
   ]);
   const texts = await textFiles(modules.first);
   const files = [...kept, ...texts.map(({ file }) => file), ...modules.files, ...classic.files];
-  const metas = texts.map(({ name, file }) => `<meta name="${name}" content="${file.path}" />`).join("\n    ");
-  const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", metas), files);
+  const paths = texts.map(({ file }) => file.path).join(" ");
+  const page = withPaths((await Bun.file(join(web, "index.html")).text()).replace("{{texts}}", paths), files);
   const preloads = [
     withPaths("* {{styles.css}} {{first.js}} {{main.js}}\nmore {{more.css}}", files),
     ...texts.flatMap(({ name, file }) => (name.endsWith("-first") ? [`${name.split("-")[1]} ${file.path}`] : [])),
@@ -158,11 +158,13 @@ async function textFiles(first: string): Promise<readonly Readonly<{ name: strin
   const isFirst = (key: string): boolean =>
     first.includes(`"${key}"`) || beginnings.some((beginning) => key.startsWith(beginning));
   const files = new Map<string, Record<string, unknown>>();
-  for (const file of (await Array.fromAsync(new Bun.Glob("*/{alerts,people,operators}.json").scan(languages))).sort()) {
+  for (const file of (
+    await Array.fromAsync(new Bun.Glob("*/{alerts,people,operators,phrases}.json").scan(languages))
+  ).sort()) {
     const [language, part] = file.replace(".json", "").split("/");
     const written = (await Bun.file(join(languages, file)).json()) as Readonly<Record<string, string>>;
     for (const [key, text] of Object.entries(written)) {
-      const name = `texts-${language}-${isFirst(key) ? "first" : part === "alerts" ? "operators" : part}`;
+      const name = `texts-${language}-${part !== "phrases" && isFirst(key) ? "first" : part === "alerts" ? "operators" : part}`;
       const texts = files.getOrInsertComputed(name, () => ({}));
       texts[key] = /[{<']/.test(text) ? new IntlMessageFormat(text, "en").getAst() : text;
     }

@@ -5,10 +5,13 @@ import { join } from "node:path";
 import { IntlMessageFormat } from "intl-messageformat";
 import germanAlerts from "../../data/languages/de/alerts.json" with { type: "json" };
 import german from "../../data/languages/de/mail.json" with { type: "json" };
+import germanPhrases from "../../data/languages/de/phrases.json" with { type: "json" };
 import englishAlerts from "../../data/languages/en/alerts.json" with { type: "json" };
 import english from "../../data/languages/en/mail.json" with { type: "json" };
 import chineseAlerts from "../../data/languages/zh/alerts.json" with { type: "json" };
 import chinese from "../../data/languages/zh/mail.json" with { type: "json" };
+import chinesePhrases from "../../data/languages/zh/phrases.json" with { type: "json" };
+import { Phrases } from "../core/phrases.ts";
 import { type MailKind, mailKinds, type MailLanguage, mailLanguages } from "../core/mail.ts";
 
 const texts: Readonly<Record<MailLanguage, Readonly<Record<string, string>>>> = {
@@ -36,17 +39,25 @@ export type Letter = Readonly<{
 }>;
 export type Written = Readonly<{ subject: string; text: string; html: string }>;
 
+const format = (language: MailLanguage, text: string, values: TextValues): string =>
+  String(new IntlMessageFormat(text, language, undefined, { ignoreTag: true }).format(values));
+
 /** One of our texts, with values; a number is written as the language does. */
-export function textIn(language: MailLanguage, key: string, values: TextValues = {}) {
-  return String(new IntlMessageFormat(texts[language][key]!, language, undefined, { ignoreTag: true }).format(values));
-}
+export const textIn = (language: MailLanguage, key: string, values: TextValues = {}): string =>
+  format(language, texts[language][key]!, values);
+
+const phrasesIn = (language: "de" | "zh", catalog: Readonly<Record<string, string>>): Phrases<string> =>
+  new Phrases(catalog, (text, values) => format(language, text, values));
+/** What the program says in English. */
+const phrases = { en: null, de: phrasesIn("de", germanPhrases), zh: phrasesIn("zh", chinesePhrases) };
 
 const dayForm = { dateStyle: "long", timeZone: "UTC" } as const;
 
 /** Something that operators should look at, in a sentence. */
 export function alertIn(language: MailLanguage, { kind, values }: Readonly<{ kind: string; values: TextValues }>) {
   const day = values["day"] === undefined ? "" : new Date(values["day"]).toLocaleDateString(language, dayForm);
-  return textIn(language, `alert.${kind}`, { ...values, day });
+  const problem = phrases[language]?.say(String(values["problem"])) ?? values["problem"]!;
+  return textIn(language, `alert.${kind}`, { ...values, day, problem });
 }
 
 /** As ours have it. */

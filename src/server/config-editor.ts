@@ -1,5 +1,6 @@
 // Changes the configuration file for operators: checked as at a start, applied like a reload, with the versions before kept
 // beside the ledger. The file stays the truth: whoever edited it by hand meanwhile is not overwritten.
+import { isUtf8 } from "node:buffer";
 import {
   accessSync,
   chmodSync,
@@ -12,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { checkedCatalogOf } from "../config/configured-catalog.ts";
 import { type Config, fileTables, type FileTableOfKeys, readConfig } from "../config/config.ts";
 import { ConfigError, type Environment } from "../config/faults.ts";
@@ -166,7 +167,9 @@ export class ConfigEditor implements ConfigEditing {
     const { file } = this.#parts.config;
     const problem = whyFixed(file);
     if (problem !== null) throw new CommandError(problem);
-    const text = readFileSync(file!, "utf8");
+    const bytes = readFileSync(file!);
+    if (!isUtf8(bytes)) throw new CommandError(`${file} is not in UTF-8: edit the file itself`);
+    const text = bytes.toString();
     // Editors truncate a file before they write it.
     if (text === "" && !this.#parts.config.isBlank) throw new ConfigIsOther(`${file} is empty, as while it is written`);
     if (hash === undefined || hash === hashOf(text)) return text;
@@ -282,11 +285,11 @@ function whyFixed(file: string | null): string | null {
 /** As a whole or not at all, with its owner and rights. */
 function replace(file: string, text: string): void {
   const real = realpathSync(file);
-  const unfinished = `${real}.new`;
+  const unfinished = join(dirname(real), `.${basename(real)}.${crypto.randomUUID()}`);
   try {
     try {
       const { mode, uid, gid } = statSync(real);
-      writeFileSync(unfinished, text, { mode: 0o600, flush: true });
+      writeFileSync(unfinished, text, { mode: 0o600, flush: true, flag: "wx" });
       chownSync(unfinished, uid, gid);
       chmodSync(unfinished, mode);
       renameSync(unfinished, real);
@@ -294,7 +297,13 @@ function replace(file: string, text: string): void {
       rmSync(unfinished, { force: true });
       // A file that is mounted by itself, or whose folder is another's, is written where it is.
       if (!["EACCES", "EPERM", "EBUSY", "EXDEV", "EROFS"].includes(codeOf(error) ?? "")) throw error;
-      writeFileSync(real, text, { flush: true });
+      const before = readFileSync(real);
+      try {
+        writeFileSync(real, text, { flush: true });
+      } catch (full) {
+        writeFileSync(real, before, { flush: true }); // there was room for it
+        throw full;
+      }
     }
   } catch (error) {
     if (isExpected(error)) throw error;

@@ -2,25 +2,19 @@
 // wait to be let in, requests for credit or another plan, payments, operators' tokens and the audit log.
 import type {
   AccessLink,
-  AccessLinkRecords,
   AccountRecord,
   AuditEntry,
   AuditFilter,
-  AuditRecords,
   DeviceCode,
-  DeviceCodeRecords,
   Identity,
-  IdentityRecords,
   KeyRecord,
   Mail,
   MailCounts,
-  MailRecords,
+  NumberedTable,
   OfficeRecords,
   OperatorToken,
-  OperatorTokenRecords,
   Payment,
   PlanCount,
-  PurchaseRecords,
   PurchaseRequest,
   SessionRecord,
   SessionRecords,
@@ -32,10 +26,10 @@ import type { AccountId, KeyId, Ms } from "../core/types.ts";
 import { keyRecordOf, type RecordOf, recordOf } from "./changes/record.ts";
 import { type Question, statement, type Value } from "./questions.ts";
 import { type Column, type ColumnsOf, columnTypes, type TableName, tables } from "./tables.ts";
-import { isReply, keyNameIn } from "./usage/usage-sum.ts";
+import { isReply, replyColumns } from "./usage/usage-sum.ts";
 
 /** Tables whose rows have numbers. */
-export type Numbered = "accounts" | "sessions" | "purchase_requests" | "access_links" | "operator_tokens" | "audit_log";
+export type Numbered = NumberedTable | "audit_log";
 
 /** What some columns of a row are; null: not set. */
 type Is<Name extends TableName> = { readonly [Of in keyof ColumnsOf<Name>]?: Value };
@@ -59,18 +53,7 @@ type When = "now" | "later";
 type Answer<At extends When, Value> = At extends "now" ? Value : Promise<Value>;
 type Ask = <Row>(question: Question, ...values: readonly Value[]) => Soon<readonly Row[]>;
 
-export abstract class StoreRecords<At extends When>
-  implements
-    OfficeRecords,
-    SessionRecords,
-    PurchaseRecords,
-    AuditRecords,
-    AccessLinkRecords,
-    IdentityRecords,
-    OperatorTokenRecords,
-    DeviceCodeRecords,
-    MailRecords
-{
+export abstract class StoreRecords<At extends When> implements OfficeRecords, SessionRecords {
   readonly #ask: Ask;
 
   constructor(ask: Ask) {
@@ -82,7 +65,7 @@ export abstract class StoreRecords<At extends When>
   /** A journal's lines, the newest first. */
   protected abstract readonly newestLines: string;
   /** A number that no row of the table has, nor will be given. */
-  protected abstract next(table: Numbered): Answer<At, number>;
+  abstract next(table: Numbered): Answer<At, number>;
   abstract nextAuditId(): number;
 
   byId(account: AccountId): Answer<At, AccountRecord | null> {
@@ -121,10 +104,6 @@ export abstract class StoreRecords<At extends When>
     return this.all("accounts", {}, { after, order: "accounts.id", limit });
   }
 
-  nextId(): Answer<At, AccountId> {
-    return this.next("accounts");
-  }
-
   byPlan(): Answer<At, readonly PlanCount[]> {
     return this.ask(planCounts);
   }
@@ -150,16 +129,8 @@ export abstract class StoreRecords<At extends When>
     return this.all("sessions", { account_id: account }, { order: "sessions.id" });
   }
 
-  nextSessionId(): Answer<At, number> {
-    return this.next("sessions");
-  }
-
   request(id: number): Answer<At, PurchaseRequest | null> {
     return this.one("purchase_requests", { id });
-  }
-
-  nextRequestId(): Answer<At, number> {
-    return this.next("purchase_requests");
   }
 
   requestsOf(account: AccountId, before: number, limit: number): Answer<At, readonly PurchaseRequest[]> {
@@ -192,15 +163,11 @@ export abstract class StoreRecords<At extends When>
   }
 
   link(tokenHash: string, locked = false): Answer<At, AccessLink | null> {
-    return this.one("access_links", { token_hash: tokenHash }, locked);
+    return this.one("access_links", { token_hash: tokenHash }, { locked });
   }
 
   linkById(id: number, locked = false): Answer<At, AccessLink | null> {
-    return this.one("access_links", { id }, locked);
-  }
-
-  nextLinkId(): Answer<At, number> {
-    return this.next("access_links");
+    return this.one("access_links", { id }, { locked });
   }
 
   openInvitations(limit: number, team?: AccountId): Answer<At, readonly AccessLink[]> {
@@ -216,13 +183,9 @@ export abstract class StoreRecords<At extends When>
     return this.all("operator_tokens", {}, { limit });
   }
 
-  nextOperatorTokenId(): Answer<At, number> {
-    return this.next("operator_tokens");
-  }
-
   accountOfIdentity(issuer: string, subject: string): Answer<At, AccountId | null> {
-    const found = this.all("identities", { issuer, subject }, { order: "identities.issuer" });
-    return after(found, ([identity]) => identity?.account ?? null);
+    const found = this.one("identities", { issuer, subject }, { order: "identities.issuer" });
+    return after(found, (identity) => identity?.account ?? null);
   }
 
   identitiesOf(account: AccountId): Answer<At, readonly Identity[]> {
@@ -231,10 +194,7 @@ export abstract class StoreRecords<At extends When>
 
   deviceCode(hash: "deviceHash" | "userCodeHash", is: string, locked = false): Answer<At, DeviceCode | null> {
     const which = hash === "deviceHash" ? { device_hash: is } : ({ user_code_hash: is } as const);
-    return after(
-      this.all("device_codes", which, { order: "device_codes.expires_at", locked }),
-      ([code = null]) => code,
-    );
+    return this.one("device_codes", which, { order: "device_codes.expires_at", locked });
   }
 
   deviceCodes(): Answer<At, number> {
@@ -242,7 +202,7 @@ export abstract class StoreRecords<At extends When>
   }
 
   mail(once: string, locked = false): Answer<At, Mail | null> {
-    return after(this.all("mails", { once }, { order: "mails.once", locked }), ([mail = null]) => mail);
+    return this.one("mails", { once }, { order: "mails.once", locked });
   }
 
   dueMails(by: Ms, limit: number, locked = false): Answer<At, readonly Mail[]> {
@@ -259,8 +219,7 @@ export abstract class StoreRecords<At extends When>
   }
 
   oldestDeviceCode(): Answer<At, DeviceCode | null> {
-    const first = this.all("device_codes", {}, { order: "device_codes.expires_at", limit: 1 });
-    return after(first, ([code = null]) => code);
+    return this.one("device_codes", {}, { order: "device_codes.expires_at" });
   }
 
   audit(filter: AuditFilter, limit: number, offset: number): Answer<At, readonly AuditEntry[]> {
@@ -272,13 +231,13 @@ export abstract class StoreRecords<At extends When>
     return this.#count("audit_log", auditedBy(filter), filter);
   }
 
-  /** The newest. */
-  protected one<Name extends Numbered | "api_keys">(
+  /** The first in that order; without one, the newest. */
+  protected one<Name extends TableName>(
     table: Name,
     is: Is<Name>,
-    locked = false,
+    which: Which = {},
   ): Answer<At, RecordOf<Name> | null> {
-    return after(this.all(table, is, { limit: 1, locked }), ([record = null]) => record);
+    return after(this.all(table, is, { ...which, limit: 1 }), ([record = null]) => record);
   }
 
   protected all<Name extends TableName>(
@@ -330,14 +289,7 @@ const mailCounts = statement(
      (SELECT count(*) FROM mails WHERE due_at IS NULL AND problem IS NOT NULL AND sent_at > $1::text::bigint)::float8 AS "givenUp",
      (SELECT max(problem) FROM mails WHERE due_at IS NOT NULL OR (problem IS NOT NULL AND sent_at > $1::text::bigint)) AS problem`,
 );
-const replies = `SELECT journal.at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
-    input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,
-    billed_tokens::float8 AS "billedTokens", estimated::int AS estimated, journal.key_id AS "keyId", ${keyNameIn("api_keys")} AS "keyName",
-    end_users.name AS "endUserName"
-  FROM journal
-  LEFT JOIN api_keys ON api_keys.account_id = journal.account_id AND api_keys.id = journal.key_id
-  LEFT JOIN end_users ON end_users.account_id = journal.account_id AND end_users.id = journal.end_user_id
-  WHERE journal.account_id = $1::text::bigint AND journal.${isReply}`;
+const replies = `SELECT ${replyColumns("journal")} FROM journal WHERE account_id = $1::text::bigint AND ${isReply}`;
 
 const where = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;

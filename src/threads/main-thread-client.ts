@@ -25,13 +25,12 @@ import {
   OutcomeUnknown,
   type OutputHeld,
   type Principal,
-  type PromptBlocks,
   type Refusal,
   type Slot,
   StoreUnavailable,
   type Usage,
 } from "../core/types.ts";
-import type { MainThreadAnswer, RelayOperation } from "./messages.ts";
+import type { MainThreadAnswer, RelayOperation, Wanted } from "./messages.ts";
 import type { MessageBatcher } from "./message-batcher.ts";
 
 type Question = { resolve: (answer: MainThreadAnswer) => void; reject: (error: Error) => void };
@@ -41,18 +40,6 @@ type Question = { resolve: (answer: MainThreadAnswer) => void; reject: (error: E
  * keep the caller.
  */
 const forget = (): void => {};
-
-type Wanted = Readonly<{
-  account: AccountId;
-  member: string;
-  own: string | undefined;
-  weight: number;
-  priority: Priority;
-  model: string;
-  prompt: PromptBlocks;
-  excluded: ReadonlySet<string>;
-  deadlineMs: Ms | undefined;
-}>;
 
 export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal"> {
   readonly #batcher: MessageBatcher<RelayOperation>;
@@ -163,7 +150,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
    * the node of that name. When `cancelSignal` aborts first, the place is given up: busy.
    */
   enter(
-    { account, member, own, weight, priority, model, prompt, excluded, deadlineMs }: Wanted,
+    { prompt, excluded, ...wanted }: Wanted,
     cancelSignal: AnyCancelSignal,
     granted: (place: number, node: string, plan: PlanId | undefined) => Slot,
   ): Promise<Slot | Refusal> {
@@ -191,19 +178,7 @@ export class MainThreadClient implements RequestBooks, Pick<BookKeys, "principal
         reject(error);
       },
     });
-    this.#batcher.put({
-      op: "enter",
-      id,
-      account,
-      member,
-      own,
-      weight,
-      priority,
-      model,
-      prompt: packBlocks(prompt),
-      excluded: [...excluded],
-      deadlineMs,
-    });
+    this.#batcher.put({ op: "enter", id, ...wanted, prompt: packBlocks(prompt), excluded: [...excluded] });
     return promise;
   }
 

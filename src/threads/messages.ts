@@ -11,10 +11,13 @@ import type { LiveOptions, NodeConfig } from "../config/config.ts";
 import type { StoredResponse } from "../dialects/stored-responses.ts";
 import type { Engine } from "../nodes/engine.ts";
 import type { NodeOutcome } from "../nodes/node-endpoint.ts";
-import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
+import type { Entrant, NodeHealth, Place } from "../nodes/queue/slot-queue.ts";
 import type { Priority } from "../core/priority.ts";
 import type { RatesLeft } from "../core/rates-left.ts";
-import type { AccountId, Course, Model, ModelKind, Ms, OutputHeld, Principal, Refusal, Usage } from "../core/types.ts";
+import type { AccountId, Course, Model, ModelKind, OutputHeld, Principal, Refusal, Usage } from "../core/types.ts";
+
+/** A request that wants a place in line. */
+export type Wanted = Entrant & Pick<Place, "deadlineMs">;
 
 /** From a relay, executed in order. */
 export type RelayOperation =
@@ -30,20 +33,9 @@ export type RelayOperation =
   | Readonly<{ op: "grow"; id: number; hold: number; written: number }>
   /** The hold is given back. Not sent for a hold that was to be settled, whatever the result. */
   | Readonly<{ op: "release"; hold: number }>
-  | Readonly<{
-      op: "enter";
-      id: number;
-      account: AccountId;
-      member: string;
-      own?: string | undefined;
-      weight: number;
-      priority: Priority;
-      model: string;
-      /** See packBlocks. */
-      prompt: string;
-      excluded: readonly string[];
-      deadlineMs?: Ms | undefined;
-    }>
+  /** `prompt`: see packBlocks. */
+  | (Readonly<{ op: "enter"; id: number; prompt: string; excluded: readonly string[] }> &
+      Omit<Wanted, "prompt" | "excluded">)
   /** The first pieces of an answer came. */
   | Readonly<{ op: "began"; place: number }>
   /** Asks what the place in line, or the hold that waits, can expect; the last answer counts. */

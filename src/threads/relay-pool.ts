@@ -1,6 +1,6 @@
 // The nodes as a relay sees them: it talks to them on slots that the main thread grants.
 import { personOf } from "../nodes/prefix-cache.ts";
-import { type Standing, usualStanding } from "../core/standing.ts";
+import { usualStanding } from "../core/standing.ts";
 import type { AnyCancelSignal } from "../core/cancel-signal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Outlook } from "../core/forecast.ts";
@@ -15,11 +15,9 @@ import {
   type NodeOutcome,
   NodeEndpoint,
   type Sender,
-  unknowingAmong,
 } from "../nodes/node-endpoint.ts";
 import { type NodeModelOf, servesAmong } from "../nodes/model-routes.ts";
-import { nodesAfter, type PoolFollower } from "../nodes/queue/pool.ts";
-import { promptBlocksOf } from "../nodes/queue/prompt-blocks.ts";
+import { entrantOf, nodesAfter, type PoolFollower } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { assert } from "../core/assert.ts";
 import { isRefusal } from "../core/refusals.ts";
@@ -59,31 +57,18 @@ export class RelayPool implements PoolFollower {
     account: AccountId,
     cancelSignal: AnyCancelSignal,
     excluded: ReadonlySet<string> = none,
-    { member, own, weight, priority, beginBy }: Standing = usualStanding,
+    standing = usualStanding,
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
-    const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
-    if (isRefusal(unknowing)) return unknowing;
-    const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    const wanted = {
-      account,
-      member,
-      own,
-      weight,
-      priority,
-      model: ask.model.id,
-      prompt: promptBlocksOf(ask),
-      excluded: passedOver,
-      deadlineMs: beginBy === undefined ? undefined : Math.max(0, beginBy - this.#clock.monotonic()),
-    };
-    return this.#mainThread.enter(wanted, cancelSignal, (place, node, plan) => {
+    const entrant = entrantOf(ask, account, excluded, standing, this.#serving(ask.model.id));
+    if (isRefusal(entrant)) return entrant;
+    const { beginBy, member, priority } = standing;
+    const deadlineMs = beginBy === undefined ? undefined : Math.max(0, beginBy - this.#clock.monotonic());
+    return this.#mainThread.enter({ ...entrant, deadlineMs }, cancelSignal, (place, node, plan) => {
       const known = this.#nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay knows");
-      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, {
-        person: personOf(member),
-        plan,
-        priority,
-      });
+      const sender = { person: personOf(member), plan, priority };
+      return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, sender);
     });
   }
 

@@ -12,7 +12,6 @@ import type { Grant } from "../nodes/queue/pool.ts";
 import { unpackBlocks } from "../nodes/queue/prompt-blocks.ts";
 import type { Place, RefusalCause } from "../nodes/queue/slot-queue.ts";
 import type { Forecast } from "../core/forecast.ts";
-import type { Priority } from "../core/priority.ts";
 import { isRefusal, refuse } from "../core/refusals.ts";
 import type { Soon } from "../core/soon.ts";
 import {
@@ -20,9 +19,7 @@ import {
   type Hold,
   type Model,
   OutcomeUnknown,
-  type Ms,
   type OutputHeld,
-  type PromptBlocks,
   type Refusal,
   StoreUnavailable,
 } from "../core/types.ts";
@@ -47,7 +44,8 @@ export type RelaySessionParts = Readonly<{
   log: Log;
 }>;
 
-type Entering = Extract<RelayOperation, { op: "enter" }>;
+/** A relay's request in line or on a node. */
+type RelayPlace = Place & { grant: Grant | null };
 
 const nothing = {};
 
@@ -58,7 +56,7 @@ export class RelaySession {
   readonly #parts: RelaySessionParts;
   readonly #batcher: MessageBatcher<ToRelay>;
   readonly #open = new Map<number, OpenRequest>();
-  readonly #places = new Map<number, DeskPlace>();
+  readonly #places = new Map<number, RelayPlace>();
   #heldEnds = 0;
 
   constructor(parts: RelaySessionParts, batcher: MessageBatcher<ToRelay>) {
@@ -235,19 +233,22 @@ export class RelaySession {
     return request;
   }
 
-  #enter(operation: Entering): void {
-    const { id, model } = operation;
+  #enter({ op: _, id, prompt, excluded, ...wanted }: Extract<RelayOperation, { op: "enter" }>): void {
     const { pool } = this.#parts;
-    const place = new DeskPlace(operation, {
+    const place: RelayPlace = {
+      ...wanted,
+      prompt: unpackBlocks(prompt),
+      excluded: new Set(excluded),
+      grant: null,
       granted: (node) => {
         place.grant = pool.slotOn(node, place);
         this.#batcher.put({ answer: "granted", id, node, plan: place.grant.plan });
       },
       refused: (cause, forecast) => {
         this.#places.delete(id);
-        this.#refuse(id, pool.refusalOf(cause, model, forecast));
+        this.#refuse(id, pool.refusalOf(cause, wanted.modelId, forecast));
       },
-    });
+    };
     this.#places.set(id, place);
     pool.stand(place);
   }
@@ -266,7 +267,7 @@ export class RelaySession {
     this.#giveBack(number, place);
   }
 
-  #giveBack(number: number, place: DeskPlace): void {
+  #giveBack(number: number, place: RelayPlace): void {
     this.#places.delete(number);
     place.grant?.[Symbol.dispose]();
   }
@@ -284,40 +285,3 @@ export class RelaySession {
 
 const outputOf = ({ outputHeld }: Hold): { output?: OutputHeld } =>
   outputHeld === undefined || outputHeld === null ? {} : { output: outputHeld };
-
-/** A relay's request in line or on a node. */
-class DeskPlace implements Place {
-  grant: Grant | null = null;
-  readonly modelId: string;
-  readonly account: AccountId;
-  readonly member: string;
-  readonly own: string | undefined;
-  readonly weight: number;
-  readonly priority: Priority;
-  readonly prompt: PromptBlocks;
-  readonly excluded: ReadonlySet<string>;
-  readonly deadlineMs: Ms | undefined;
-
-  constructor(
-    { model, account, member, own, weight, priority, prompt, excluded, deadlineMs }: Entering,
-    readonly effects: Pick<Place, "granted" | "refused">,
-  ) {
-    this.modelId = model;
-    this.account = account;
-    this.member = member;
-    this.own = own;
-    this.weight = weight;
-    this.priority = priority;
-    this.prompt = unpackBlocks(prompt);
-    this.excluded = new Set(excluded);
-    this.deadlineMs = deadlineMs;
-  }
-
-  granted(nodeName: string): void {
-    this.effects.granted(nodeName);
-  }
-
-  refused(cause: RefusalCause, forecast?: Forecast): void {
-    this.effects.refused(cause, forecast);
-  }
-}

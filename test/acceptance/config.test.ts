@@ -126,6 +126,19 @@ test("the file keeps its rights, its versions are the owner's alone and bounded,
   expect(text()).toContain("slots = 21\n");
 });
 
+test("comments that are not in UTF-8 and a draft beside the file stay as they are", async () => {
+  const [before, draft] = [readFileSync(file), `${file}.new`];
+  writeFileSync(draft, "mine");
+  writeFileSync(file, Buffer.concat([before, Buffer.from("# gr\xfcn\n", "latin1")]));
+  expect(await failed(edit("--set", "nodes.gpu-1.slots=9"))).toContain("is not in UTF-8");
+  expect(readFileSync(file).includes(0xfc)).toBe(true);
+  writeFileSync(file, before);
+  await edit("--set", "nodes.gpu-1.slots=9");
+  expect(text()).toContain("slots = 9");
+  expect(readFileSync(draft, "utf8")).toBe("mine");
+  await gateway.cli("config", "undo");
+});
+
 test("a file that is gone or no file says so", async () => {
   await using other = await GatewayProcess.start({ config: "" });
   const options = { cwd: other.folder };

@@ -17,7 +17,7 @@ import type {
   AccountRecord,
   AuditEntry,
   Payment,
-  PurchaseRecords,
+  OfficeRecords,
   PurchaseRequest,
   SessionRecord,
 } from "../../src/account/records.ts";
@@ -230,12 +230,12 @@ export class PurchasesDesk extends Desk {
     });
   }
 
-  readonly #read = <Result>(work: (records: PurchaseRecords) => Result) =>
+  readonly #read = <Result>(work: (records: OfficeRecords) => Result) =>
     this.office.read(async ({ purchases }) => work(purchases.records)) as Promise<Awaited<Result>>;
   request = (id: number) => this.#read((records) => records.request(id));
-  requestsOf = (...given: Parameters<PurchaseRecords["requestsOf"]>) =>
+  requestsOf = (...given: Parameters<OfficeRecords["requestsOf"]>) =>
     this.#read((records) => records.requestsOf(...given));
-  requestsIn = (...given: Parameters<PurchaseRecords["requestsIn"]>) =>
+  requestsIn = (...given: Parameters<OfficeRecords["requestsIn"]>) =>
     this.#read((records) => records.requestsIn(...given));
   lastDeletionRequest = (account: AccountId) => this.#read((records) => records.lastDeletionRequest(account));
   pendingRequests = (account: AccountId | null) => this.#read((records) => records.pendingRequests(account));

@@ -143,7 +143,7 @@ export class Office {
     const { memory } = this;
     this.catalog = { plans: offered };
     const { catalog } = this;
-    this.units = new QueuedOffice({ records, sessions, beside: records, memory, journal, catalog, clock });
+    this.units = new QueuedOffice({ records, sessions, memory, journal, catalog, clock });
     this.passwords = passwords;
     const desks = new Desks(this.units, passwords, sessions);
     this.accounts = desks.accounts;
@@ -193,7 +193,7 @@ export class Office {
   /** Admits a request that must be admitted. */
   hold(account: number, asked: Asked = ask(), inputTokens = 0, key?: number): Hold {
     const admitted = this.admit(account, asked, inputTokens, key);
-    assert(!isRefusal(admitted), `admitted, not ${JSON.stringify(admitted)}`);
+    assert(!isRefusal(admitted), `admitted, not refused: ${Object(admitted).refusal}`);
     return admitted;
   }
 

@@ -197,3 +197,12 @@ test("whoever is on the machine may change all of it", () => {
   const set = ["server.host=0.0.0.0", "nodes.gpu.1.url=http://b", 'nodes.run.command=["sh", "{port}"]'];
   expect(changedFile(shop, { set }, false).what).toHaveLength(3);
 });
+
+test("a list of 20,000 lines with comments and brackets is edited in linear time", () => {
+  const names = Array.from({ length: 20_000 }, (_, at) => `a]{${at}`);
+  const text = `[[models]]\nid = "m"\naliases = [\n${names.map((name) => `  "${name}", # # ] of it\n`).join("")}]\n`;
+  const set = [`models.m.aliases=${JSON.stringify([...names.slice(1), "new"])}`, "models.m.context=9000"];
+  const next = changedFile(text, { set }, true).text;
+  expect(next).toBe(text.replace(/ {2}.*\n/, "").replace(/\]\n$/, '  "new",\n]\ncontext = 9000\n'));
+  expect(withoutSecrets(next)).toBe(next);
+}, 20_000);

@@ -48,6 +48,7 @@ describe.skipIf(withoutBrowser)("numbers that count requests", () => {
   const node = engine();
   let gateway: GatewayProcess;
   let browser: Browser;
+  let visit: Visit;
 
   beforeAll(async () => {
     // A node each, so that one that fails keeps no other waiting.
@@ -97,6 +98,8 @@ describe.skipIf(withoutBrowser)("numbers that count requests", () => {
       const rows = await gateway.cli<readonly { reason: string | null }[]>("requests", "--reason", "left");
       return rows.length > 0;
     });
+    visit = await Visit.open(browser, gateway.url);
+    await visit.signIn(operator, password);
   });
   afterAll(async () => {
     await browser?.close();
@@ -131,21 +134,14 @@ describe.skipIf(withoutBrowser)("numbers that count requests", () => {
 
   const account = encodeURIComponent(customer);
   test.each([
-    ...[
-      "",
-      "?by=account",
-      "?by=node",
-      "?by=key",
-      "?by=endpoint",
-      `?account=${account}&by=key`,
-      `?model=${breaking}`,
-    ].map((query) => [`/operator${query}`, "Activity"] as const),
+    ...["", "?by=account", "?by=node", "?by=key", `?account=${account}&by=key`, `?model=${breaking}`].map(
+      (query) => [`/operator${query}`, "Activity"] as const,
+    ),
     ["/operator/models", "Models"],
-    ...[well, failing, breaking].map((model) => [`/operator/models/${model}`, model] as const),
+    ...[well, breaking].map((model) => [`/operator/models/${model}`, model] as const),
+    [`/operator/nodes/of-${breaking}`, `of-${breaking}`],
     [`/operator/accounts/${account}`, customer],
   ] as const)("%s", async (path, heading) => {
-    await using visit = await Visit.open(browser, gateway.url);
-    await visit.signIn(operator, password);
     const { page } = visit;
     const open = async (): Promise<void> => {
       await visit.goTo(path, heading);

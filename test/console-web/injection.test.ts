@@ -284,6 +284,7 @@ const session: Session = {
     password: true,
     connected: false,
     team: true,
+    language: null,
   },
   sign_up: true,
   passwords: true,
@@ -655,6 +656,7 @@ const totals: OperatorTotals = {
 };
 
 const server: OperatorServer = {
+  started_at: "2026-11-20T08:00:00.000Z",
   gateway: payloads.join(" "),
   config_file: payloads.join(" "),
   config_loaded_at: time,

@@ -68,10 +68,10 @@ describe.skipIf(withoutBrowser)("languages", () => {
     await gateway?.[Symbol.asyncDispose]();
   }, timeLimit);
 
-  async function signedIn(options: BrowserContextOptions): Promise<Visit> {
+  async function signedIn(options: BrowserContextOptions, as = email): Promise<Visit> {
     const visit = await Visit.open(browser, gateway.url, { ...options, reducedMotion: "reduce" });
     await visit.page.goto("/sign-in");
-    await visit.post("/sign-in", { email, password });
+    await visit.post("/sign-in", { email: as, password });
     return visit;
   }
 
@@ -117,7 +117,8 @@ describe.skipIf(withoutBrowser)("languages", () => {
   ] as const)(
     "%s is spoken where the browser asks for it",
     async (locale, lang, word, number) => {
-      await using visit = await signedIn({ locale });
+      await gateway.cli("accounts", "create", `${lang}@example.com`, "--password", password, "--plan", "pro");
+      await using visit = await signedIn({ locale }, `${lang}@example.com`);
       await shown(visit, "/plan");
       expect(await visit.page.evaluate<string>("document.documentElement.lang")).toBe(lang);
       const text = await visit.page.locator("main").innerText();
@@ -126,6 +127,42 @@ describe.skipIf(withoutBrowser)("languages", () => {
       await visit.page.goto("/account");
       await visit.page.getByRole("combobox").first().selectOption("en");
       await visit.page.getByRole("heading", { level: 1, name: "Account" }).waitFor();
+    },
+    timeLimit,
+  );
+
+  test(
+    "a choice is the account's: it holds in a second browser and in mails, and one made at the door is kept; refusals and the audit log follow",
+    async () => {
+      const ada = "ada@example.com";
+      await gateway.cli("accounts", "create", ada, "--password", password, "--operator");
+      await using first = await Visit.open(browser, gateway.url, { locale: "en-US" });
+      await first.page.goto("/sign-in");
+      await first.page.getByRole("combobox").selectOption("de");
+      await first.page.getByLabel("E-Mail").fill(ada);
+      await first.page.getByLabel("Passwort").fill("wrong");
+      await first.page.getByRole("button", { name: "Anmelden" }).click();
+      await first.page.getByText("Die E-Mail-Adresse oder das Passwort ist falsch.").waitFor();
+      await first.page.getByLabel("Passwort").fill(password);
+      const told = first.page.waitForResponse("**/console/api/language");
+      await first.page.getByRole("button", { name: "Anmelden" }).click();
+      expect((await told).ok()).toBe(true);
+      await first.page.goto("/operator/audit");
+      await first.page.getByText("Tarif free, Guthaben 0, Betreiber").first().waitFor();
+
+      await using second = await Visit.open(browser, gateway.url, { locale: "en-US" });
+      await second.page.goto("/sign-in");
+      await second.post("/sign-in", { email: ada, password });
+      await second.page.goto("/account");
+      await second.page.getByRole("heading", { level: 1, name: "Konto" }).waitFor();
+      await second.page.keyboard.press("Control+k");
+      await second.page.keyboard.type("Sprache: 简");
+      await second.page.getByRole("option", { name: "Sprache: 简体中文" }).click();
+      await second.page.getByRole("heading", { level: 1, name: "账户" }).waitFor();
+
+      await first.page.goto("/account");
+      await first.page.getByRole("heading", { level: 1, name: "账户" }).waitFor();
+      expect([...first.problems, ...second.problems].filter((each) => !each.includes("401"))).toEqual([]);
     },
     timeLimit,
   );

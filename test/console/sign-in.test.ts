@@ -448,6 +448,7 @@ describe("sign-up", () => {
       password: true,
       connected: false,
       team: false,
+      language: null,
     });
     expect(JSON.stringify((await browser.get("/key")).body)).not.toContain(created.api_key);
     expect((await site.browser().post("/sign-up", { ...body, email: "NEW@x" })).status).toBe(409);

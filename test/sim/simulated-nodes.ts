@@ -7,6 +7,8 @@ import type { NodeHealth, Place, QueueNode } from "../../src/nodes/queue/slot-qu
 import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
 import { refuse } from "../../src/core/refusals.ts";
 import type { AccountId, Ask, Ending, Ms, Piece, Refusal, Sink, Slot, Usage } from "../../src/core/types.ts";
+import { queuePlacesMax } from "../../src/core/limits.ts";
+import { idlest } from "../nodes/queue/idlest.ts";
 
 const busy = refuse("busy", { seconds: 5 });
 const nothing: ReadonlySet<string> = new Set();
@@ -61,7 +63,7 @@ export class SimulatedNodes {
     now: () => Ms,
     usageOfGone: (generation: Generation) => Readonly<{ usage: Usage; estimated: boolean }>,
   ) {
-    this.queue = new SlotQueue(600_000);
+    this.queue = new SlotQueue(600_000, queuePlacesMax, idlest);
     this.queue.configure(nodes);
     this.names = nodes.map(({ name }) => name);
     this.#now = now;

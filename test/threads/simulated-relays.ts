@@ -12,6 +12,7 @@ import { SlotQueue } from "../../src/nodes/queue/slot-queue.ts";
 import { type Slot, StoreUnavailable, type Usage } from "../../src/core/types.ts";
 import { model, Office, output } from "../account/office.ts";
 import { randomOf } from "../fixtures/random.ts";
+import { idlest } from "../nodes/queue/idlest.ts";
 
 const minuteMs = 60_000;
 
@@ -69,7 +70,7 @@ class SimulatedRelay {
 
 export class SimulatedRelays {
   readonly office = new Office();
-  readonly queue = new SlotQueue(Number.MAX_SAFE_INTEGER, 200);
+  readonly queue = new SlotQueue(Number.MAX_SAFE_INTEGER, 200, idlest);
   readonly relays: readonly SimulatedRelay[];
   readonly accounts: SimulatedAccount[] = [];
   readonly requests: Request[] = [];
@@ -240,7 +241,7 @@ export class SimulatedRelays {
         own: undefined,
         weight: 1,
         priority: "standard" as const,
-        model: "core-3",
+        modelId: "core-3",
         prompt: noBlocks,
         excluded: new Set<string>(),
         deadlineMs: undefined,

@@ -38,7 +38,7 @@ import type { Asked } from "./asked.ts";
 import type { AdmissionRequest, Asker, Books } from "./books.ts";
 import { BalanceLine, type BalanceWaiter } from "./balance-line.ts";
 import type { EndUser } from "./end-users.ts";
-import type { Reply } from "./entry.ts";
+import type { Entry, Reply } from "./entry.ts";
 import { Flood } from "./flood.ts";
 import {
   type CountedTokens,
@@ -157,6 +157,7 @@ export class Admission implements Books {
   /** Those who were admitted and wait for others of their account to settle. */
   readonly line: Pick<BalanceLine, "length" | "maxWaitMs" | "onWaiting" | "look">;
   readonly #line: BalanceLine;
+  readonly #books: HoldBooks;
 
   /** `ofInputs`: the window of requests to models of embeddings and reranking. */
   constructor(
@@ -172,6 +173,7 @@ export class Admission implements Books {
     this.#journal = journal;
     this.#siteUrl = siteUrl;
     this.line = this.#line = new BalanceLine(ledger, journal, siteUrl);
+    this.#books = { ledger, journal, line: this.#line };
   }
 
   /** Counts a malformed request for flood protection; it reserves nothing. `now` is monotonic. */
@@ -264,7 +266,7 @@ export class Admission implements Books {
       };
       const writes = writesOf(ask, expected.output);
       const cost = expectedCost(ask, least ?? ask.outputTokensMax, noUsage, expected.input, writes);
-      const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, { cost, writes }, requestId);
+      const hold = new TokenHold(this.#books, by, ask, { cost, writes }, requestId);
       // (6)
       return this.#enter(hold, loaded, key, request, now);
     } catch (thrown) {
@@ -355,13 +357,13 @@ export class Admission implements Books {
     const caller: Caller = { account: loaded, key, named, endUser: this.#resumedFor(loaded, named, record) };
     const counted = record.counted;
     if (kind === "call") {
-      const call = new CallHold(this.#ledger, this.#journal, this.#line, caller, ask, requestId, Promise.resolve(null));
+      const call = new CallHold(this.#books, caller, ask, requestId, Promise.resolve(null));
       call.counted = counted;
       return this.#resumed(call, loaded, record, since);
     }
     const spendLimits = (caller.endUser ?? named)?.spendLimits ?? noSpendLimits;
     const by: By = { ...caller, spendLimits, budget, output, keyHash, unlimited };
-    const hold = new TokenHold(this.#ledger, this.#journal, this.#line, by, ask, record, requestId);
+    const hold = new TokenHold(this.#books, by, ask, record, requestId);
     hold.counted = counted;
     return this.#resumed(hold, loaded, record, since);
   }
@@ -445,10 +447,13 @@ export class Admission implements Books {
     });
     const ready = this.#journal.durable(counted).then(() => null);
     const caller = { account: loaded, key, named, endUser };
-    const hold = new CallHold(this.#ledger, this.#journal, this.#line, caller, ask, requestId, ready);
+    const hold = new CallHold(this.#books, caller, ask, requestId, ready);
     return this.#enter(hold, loaded, named, request, moment);
   }
 }
+
+type HoldBooks = Readonly<{ ledger: Ledger; journal: Journal; line: BalanceLine }>;
+type Expectation = Pick<HoldRecord, "cost" | "writes">;
 
 /** Whose request it is, and what it holds its budget against beside the account's balance. `named`: its key, if it is one. */
 type Caller = Readonly<{
@@ -485,107 +490,145 @@ function fitsWithout(
   return spendLimits.every((limit) => limit.expected - cost <= limit.left(now));
 }
 
-/** A reservation of balance tokens: settled once, or given back in full by its dispose. */
-class TokenHold implements RecordedHold, BalanceWaiter {
-  readonly #ledger: Ledger;
-  readonly #journal: Journal;
-  readonly #line: BalanceLine;
-  readonly #account: LoadedAccount;
-  readonly #key: KeyId;
-  readonly named: LoadedKey | null;
-  readonly endUser: EndUser | null;
-  /** Of the account's first key when it was admitted. */
-  readonly #keyHash: string;
-  readonly ask: Asked;
-  readonly priority: Priority;
-  readonly #requestId: string;
-  /** It began without a balance, and does not end with a debt: a reload may have brought the plan one. */
-  readonly #unlimited: boolean;
-  /** See BalanceWaiter. */
-  readonly spendLimits: readonly SpendLimit[];
-  readonly least: number | null;
-  budget: number;
-  cost: number;
-  readonly #writes: number;
-  outputHeld: OutputHeld | null;
+/** What every hold has: whose it is, and that it begins or waits, and ends once. */
+abstract class AnyHold implements BalanceWaiter {
+  abstract readonly kind: HoldRecord["kind"];
+  abstract readonly spendLimits: readonly SpendLimit[];
+  abstract readonly least: number | null;
+  budget = 0;
+  cost = 0;
   rates: RatesLeft | null = null;
   counted: CountedTokens | null = null;
-  #state: HoldState = "waiting";
-  #ready: PromiseWithResolvers<Refusal | null> | null = null;
+  state: HoldState = "waiting";
+  readonly priority: Priority;
+  readonly named: LoadedKey | null;
+  readonly endUser: EndUser | null;
+  protected readonly account: LoadedAccount;
+  protected decided: PromiseWithResolvers<Refusal | null> | null = null;
+  readonly #key: KeyId;
 
   constructor(
-    ledger: Ledger,
-    journal: Journal,
-    line: BalanceLine,
-    { account, key, named, endUser, spendLimits, budget, output, keyHash, unlimited }: By,
-    ask: Asked,
-    { cost, writes }: Pick<HoldRecord, "cost" | "writes">,
-    requestId: string,
+    protected readonly books: HoldBooks,
+    { account, key, named, endUser }: Caller,
+    readonly ask: Asked,
+    readonly requestId: string,
+    /** Of the account's first key when it was admitted. */
+    readonly keyHash: string,
   ) {
-    this.#ledger = ledger;
-    this.#journal = journal;
-    this.#line = line;
-    this.#account = account;
-    this.priority = priorityOf(account.plan, ask.priority, named?.limits);
+    this.account = account;
     this.#key = key;
     this.named = named;
     this.endUser = endUser;
     if (endUser !== null) endUser.uses += 1;
-    this.#keyHash = keyHash;
-    this.spendLimits = spendLimits;
-    this.ask = ask;
-    this.#requestId = requestId;
-    this.#unlimited = unlimited;
-    this.budget = budget;
-    this.outputHeld = output;
+    this.priority = priorityOf(account.plan, ask.priority, named?.limits);
+  }
+
+  get record(): HoldRecord {
+    const { requestId, ask, kind, budget, cost, keyHash, counted } = this;
+    const endUser = this.endUser?.name ?? null;
+    const own = { writes: 0, unlimited: false, output: null };
+    const waits = this.state === "waiting";
+    return { requestId, key: this.#key, ask, kind, budget, cost, waits, keyHash, endUser, counted, ...own };
+  }
+
+  /** From the moment in which it stands in line: it may be refused before anybody asks. */
+  waits(): void {
+    this.decided = Promise.withResolvers();
+  }
+
+  begun(): void {
+    this.state = "begun";
+    this.decided?.resolve(null);
+  }
+
+  refused(refusal: Refusal): void {
+    this.giveBack(noUsage, refusal);
+    this.decided?.resolve(refusal);
+  }
+
+  position(): number | null {
+    return this.books.line.positionOf(this.account, this);
+  }
+
+  isVoidAt(now: Ms): boolean {
+    if (this.named !== null) return this.named.isVoidAt(now);
+    return this.#key === defaultKey && this.account.keyHash !== this.keyHash;
+  }
+
+  reserves(_now: Ms): void {}
+
+  [Symbol.dispose](): void {
+    if (isResolved(this.state)) return;
+    const waited = this.state === "waiting";
+    this.giveBack(noUsage, "over");
+    if (waited) this.books.line.leave(this.account, this);
+    else this.books.line.end(this.account, this);
+    this.decided?.resolve(givenUp);
+  }
+
+  /** What it counted of a minute's tokens becomes what it used; \`wall\` only matters where that is more. */
+  protected end({ inputFresh, inputCached, output }: Usage, state: "over" | Refusal, wall?: Ms): void {
+    const { account, counted, named, endUser } = this;
+    this.state = state;
+    if (endUser !== null) endUser.uses -= 1;
+    if (counted === null) return;
+    const now = counted.at + Math.max(0, (wall ?? counted.wall) - counted.wall);
+    const used = inputFresh + inputCached + output;
+    for (const window of windowsOf(account, named, endUser)) window.correct(counted.tokens, counted.at, used, now);
+  }
+
+  protected giveBack(usage: Usage, state: "over" | Refusal, wall?: Ms): void {
+    this.end(usage, state, wall);
+    this.books.ledger.release(this.account, this.spendLimits, this.budget);
+  }
+
+  /** Its line in the journal, whose number this gives. */
+  protected append(line: Pick<Entry, "kind" | "period" | "used" | "creditDelta" | "reply">, at: Ms): number {
+    const endUser = this.endUser?.name ?? null;
+    return this.books.journal.append({
+      billingKey: this.requestId,
+      account: this.account.id,
+      key: this.#key,
+      endUser,
+      at,
+      ...line,
+    });
+  }
+}
+
+/** A reservation of balance tokens: settled once, or given back in full by its dispose. */
+class TokenHold extends AnyHold implements RecordedHold {
+  readonly kind = "tokens";
+  /** See BalanceWaiter. */
+  readonly spendLimits: readonly SpendLimit[];
+  readonly least: number | null;
+  outputHeld: OutputHeld | null;
+  /** It began without a balance, and does not end with a debt: a reload may have brought the plan one. */
+  readonly #unlimited: boolean;
+  readonly #writes: number;
+
+  constructor(books: HoldBooks, by: By, ask: Asked, { cost, writes }: Expectation, requestId: string) {
+    super(books, by, ask, requestId, by.keyHash);
+    this.spendLimits = by.spendLimits;
+    this.#unlimited = by.unlimited;
+    this.budget = by.budget;
+    this.outputHeld = by.output;
     const least = leastOutput(ask);
     this.least = least === null ? null : tokensFor(ask.model, least);
     this.cost = cost;
     this.#writes = writes;
   }
 
-  get state(): HoldState {
-    return this.#state;
-  }
-
-  get record(): HoldRecord {
-    return {
-      requestId: this.#requestId,
-      key: this.#key,
-      ask: this.ask,
-      kind: "tokens",
-      budget: this.budget,
-      cost: this.cost,
-      writes: this.#writes,
-      waits: this.#state === "waiting",
-      unlimited: this.#unlimited,
-      keyHash: this.#keyHash,
-      endUser: this.endUser?.name ?? null,
-      output: this.outputHeld,
-      counted: this.counted,
-    };
+  override get record(): HoldRecord {
+    return { ...super.record, writes: this.#writes, unlimited: this.#unlimited, output: this.outputHeld };
   }
 
   get ready(): Promise<Refusal | null> | null {
-    return this.#ready?.promise ?? null;
-  }
-
-  /** From the moment in which it stands in line: it may be refused before anybody asks. */
-  waits(): void {
-    this.#ready = Promise.withResolvers();
-  }
-
-  position(): number | null {
-    return this.#line.positionOf(this.#account, this);
-  }
-
-  isVoidAt(now: Ms): boolean {
-    if (this.named !== null) return this.named.isVoidAt(now);
-    return this.#key === defaultKey && this.#account.keyHash !== this.#keyHash;
+    return this.decided?.promise ?? null;
   }
 
   /** Half of what is free at most, so that there is something left for the next one. */
-  reserves(now: Ms): void {
+  override reserves(now: Ms): void {
     const { model, outputTokensMax } = this.ask;
     const rates = ratesOf(model.price);
     const least = leastOutput(this.ask)!;
@@ -597,33 +640,21 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     this.#hold(held, Math.max(held, most));
   }
 
-  begun(): void {
-    this.#state = "begun";
-    this.#ready?.resolve(null);
-  }
-
-  refused(refusal: Refusal): void {
-    this.#isOver(refusal);
-    correct(this, this.#account, noUsage);
-    this.#ledger.release(this.#account, this.spendLimits, this.budget);
-    this.#ready?.resolve(refusal);
-  }
-
   expect(spent: Usage, inputTokens: number, now: Ms): boolean {
-    assert(this.#state === "begun", "rounds are run by requests that have begun");
+    assert(this.state === "begun", "rounds are run by requests that have begun");
     if (this.cost === 0) return true;
     const before = this.cost;
     const output = this.outputHeld?.held ?? this.ask.outputTokensMax;
     const had = expectedCost(this.ask, output, spent, 0, Math.max(0, this.#writes - spent.output));
-    const isWithin = fitsWithout(before - had, this.#ledger, this.#account, this.spendLimits, now);
+    const isWithin = fitsWithout(before - had, this.books.ledger, this.account, this.spendLimits, now);
     const next = expectedCost(this.ask, output, spent, inputTokens, this.#writes);
     this.cost = isWithin ? next : Math.min(before, next);
-    this.#line.change(this.#account, this.spendLimits, before, this.cost, now);
+    this.books.line.change(this.account, this.spendLimits, before, this.cost, now);
     return isWithin;
   }
 
   grow(written: number, now: Ms): number {
-    assert(this.#state === "begun" && this.outputHeld !== null, "an answer is written by a request that has begun");
+    assert(this.state === "begun" && this.outputHeld !== null, "an answer is written by a request that has begun");
     const { held, most } = this.outputHeld;
     const wanted = Math.min(written + openBudgetAheadTokens, most);
     if (wanted <= held) return held;
@@ -631,13 +662,13 @@ class TokenHold implements RecordedHold, BalanceWaiter {
     if (found <= held) return held;
     const before = this.cost;
     this.#hold(found, most);
-    this.#line.change(this.#account, this.spendLimits, before, this.cost, now);
+    this.books.line.change(this.account, this.spendLimits, before, this.cost, now);
     return found;
   }
 
   #hold(held: number, most: number): void {
     const tokens = tokensFor(this.ask.model, held);
-    this.#ledger.reserveMore(this.#account, this.spendLimits, tokens - this.budget);
+    this.books.ledger.reserveMore(this.account, this.spendLimits, tokens - this.budget);
     this.cost += tokens - this.budget;
     this.budget = tokens;
     this.outputHeld = { held, most };
@@ -648,29 +679,29 @@ class TokenHold implements RecordedHold, BalanceWaiter {
    * cost. Alone it may go beyond that by `input`, what it reads.
    */
   #room(now: Ms, input: number): number {
-    const own = this.#state === "begun" ? 1 : 0;
+    const own = this.state === "begun" ? 1 : 0;
     const beside = ({ held, begun, expected }: LoadedAccount | SpendLimit, left: number): number => {
       const free = left - held + this.budget;
       return begun === own ? free : Math.min(free, left - (expected - own * this.cost) - input);
     };
     const ofLimits = this.spendLimits.map((limit) => beside(limit, limit.left(now)));
-    return Math.min(beside(this.#account, this.#ledger.balance(this.#account, now)), ...ofLimits);
+    return Math.min(beside(this.account, this.books.ledger.balance(this.account, now)), ...ofLimits);
   }
 
   /** Balance tokens that it might hold if nobody else held any. */
   #mostLeft(now: Ms): number {
-    return Math.min(this.#ledger.balance(this.#account, now), ...this.spendLimits.map((limit) => limit.left(now)));
+    return Math.min(this.books.ledger.balance(this.account, now), ...this.spendLimits.map((limit) => limit.left(now)));
   }
 
   believed(usage: Usage, now: Ms): Usage {
     const rates = ratesOf(this.ask.model.price);
     if (billedTokens(rates, usage) <= this.cost) return usage;
-    if (fitsWithout(this.cost, this.#ledger, this.#account, this.spendLimits, now, this.#unlimited)) return usage;
+    if (fitsWithout(this.cost, this.books.ledger, this.account, this.spendLimits, now, this.#unlimited)) return usage;
     return usageWithin(rates, usage, this.cost);
   }
 
   settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<Usage> {
-    assert(this.#state === "begun", "a hold is resolved exactly once");
+    assert(this.state === "begun", "a hold is resolved exactly once");
     const rates = ratesOf(this.ask.model.price);
     let charged: Usage;
     let billed: number;
@@ -679,67 +710,29 @@ class TokenHold implements RecordedHold, BalanceWaiter {
       charged = this.believed(usage, now);
       billed = billedTokens(rates, charged);
       const { spendLimits } = this;
-      fromAllowance = this.#ledger.settle(this.#account, spendLimits, this.budget, billed, now, this.#unlimited);
+      fromAllowance = this.books.ledger.settle(this.account, spendLimits, this.budget, billed, now, this.#unlimited);
     } catch (thrown) {
       // Nothing was changed: the hold stays open and its dispose gives it back.
       if (thrown instanceof StoreUnavailable) return Promise.reject(thrown);
       throw thrown;
     }
-    this.#ledger.appended(this.#account, this.endUser, now);
-    this.#isOver();
-    correct(this, this.#account, usage, now);
-    const sequence = this.#journal.append({
-      billingKey: this.#requestId,
-      kind: "charge",
-      account: this.#account.id,
-      key: this.#key,
-      endUser: this.endUser?.name ?? null,
-      at: now,
-      period: dayOf(now),
-      used: fromAllowance,
-      creditDelta: fromAllowance - billed,
-      reply: replyOf(
-        this.ask,
-        charged,
-        rates,
-        billed,
-        estimated || charged !== usage,
-        course,
-        costCenterOf(this.#account, this.named),
-      ),
-    });
-    this.#line.end(this.#account, this, now);
-    return this.#journal.durable(sequence).then(() => charged);
+    this.books.ledger.appended(this.account, this.endUser, now);
+    this.end(usage, "over", now);
+    const isEstimated = estimated || charged !== usage;
+    const costCenter = costCenterOf(this.account, this.named);
+    const sequence = this.append(
+      {
+        kind: "charge",
+        period: dayOf(now),
+        used: fromAllowance,
+        creditDelta: fromAllowance - billed,
+        reply: replyOf(this.ask, charged, rates, billed, isEstimated, course, costCenter),
+      },
+      now,
+    );
+    this.books.line.end(this.account, this, now);
+    return this.books.journal.durable(sequence).then(() => charged);
   }
-
-  [Symbol.dispose](): void {
-    if (isResolved(this.#state)) return;
-    const waited = this.#state === "waiting";
-    this.#isOver();
-    correct(this, this.#account, noUsage);
-    this.#ledger.release(this.#account, this.spendLimits, this.budget);
-    if (waited) this.#line.leave(this.#account, this);
-    else this.#line.end(this.#account, this);
-    this.#ready?.resolve(givenUp);
-  }
-
-  #isOver(state: HoldState = "over"): void {
-    this.#state = state;
-    if (this.endUser !== null) this.endUser.uses -= 1;
-  }
-}
-
-/** What a request counted of a minute's tokens becomes what it used; `wall` only matters where that is more. */
-function correct(
-  { counted, named, endUser }: Pick<TokenHold | CallHold, "counted" | "named" | "endUser">,
-  account: LoadedAccount,
-  { inputFresh, inputCached, output }: Usage,
-  wall?: Ms,
-): void {
-  if (counted === null) return;
-  const now = counted.at + Math.max(0, (wall ?? counted.wall) - counted.wall);
-  const used = inputFresh + inputCached + output;
-  for (const window of windowsOf(account, named, endUser)) window.correct(counted.tokens, counted.at, used, now);
 }
 
 /** Nobody reads it: the client left. */
@@ -765,105 +758,21 @@ function expectedCost({ model }: Asked, budget: number, spent: Usage, inputToken
   return Math.max(1, billedTokens(rates, { inputFresh, inputCached, output }));
 }
 
-/**
- * A counted coder call. The call stays counted however the request ends; settling it records its tokens. A class of its own,
- * because it shares little with TokenHold: no price, no balance to wait for, no rounds that cost.
- */
-class CallHold implements RecordedHold, BalanceWaiter {
-  readonly budget = 0;
-  readonly cost = 0;
-  readonly least = null;
+/** A counted coder call. The call stays counted however the request ends; settling it records its tokens. */
+class CallHold extends AnyHold implements RecordedHold {
+  readonly kind = "call";
   readonly spendLimits = noSpendLimits;
-  readonly named: LoadedKey | null;
-  readonly endUser: EndUser | null;
-  readonly ask: Asked;
-  rates: RatesLeft | null = null;
-  counted: CountedTokens | null = null;
+  readonly least = null;
   /** Its count is on disk. */
   readonly #counted: Promise<null>;
-  readonly #ledger: Ledger;
-  readonly #journal: Journal;
-  readonly #line: BalanceLine;
-  readonly #caller: Caller;
-  readonly priority: Priority;
-  readonly #requestId: string;
-  readonly #keyHash: string;
-  #state: HoldState = "waiting";
-  #ready: PromiseWithResolvers<Refusal | null> | null = null;
 
-  constructor(
-    ledger: Ledger,
-    journal: Journal,
-    line: BalanceLine,
-    caller: Caller,
-    ask: Asked,
-    requestId: string,
-    counted: Promise<null>,
-  ) {
-    this.#ledger = ledger;
-    this.#journal = journal;
-    this.#line = line;
-    this.#caller = caller;
-    this.#keyHash = caller.account.keyHash;
-    if (caller.endUser !== null) caller.endUser.uses += 1;
-    this.ask = ask;
-    this.named = caller.named;
-    this.endUser = caller.endUser;
-    this.priority = priorityOf(caller.account.plan, ask.priority, caller.named?.limits);
-    this.#requestId = requestId;
+  constructor(books: HoldBooks, caller: Caller, ask: Asked, requestId: string, counted: Promise<null>) {
+    super(books, caller, ask, requestId, caller.account.keyHash);
     this.#counted = counted;
   }
 
   get ready(): Promise<Refusal | null> {
-    return this.#ready === null ? this.#counted : this.#ready.promise.then((refusal) => refusal ?? this.#counted);
-  }
-
-  get state(): HoldState {
-    return this.#state;
-  }
-
-  waits(): void {
-    this.#ready = Promise.withResolvers();
-  }
-
-  begun(): void {
-    this.#state = "begun";
-    this.#ready?.resolve(null);
-  }
-
-  refused(refusal: Refusal): void {
-    this.#close(noUsage, refusal);
-    this.#ready?.resolve(refusal);
-  }
-
-  position(): number | null {
-    return this.#line.positionOf(this.#caller.account, this);
-  }
-
-  isVoidAt(now: Ms): boolean {
-    if (this.named !== null) return this.named.isVoidAt(now);
-    return this.#caller.key === defaultKey && this.#caller.account.keyHash !== this.#keyHash;
-  }
-
-  reserves(): void {}
-
-  get record(): HoldRecord {
-    const { account, key, endUser } = this.#caller;
-    return {
-      requestId: this.#requestId,
-      key,
-      ask: this.ask,
-      kind: "call",
-      budget: 0,
-      cost: 0,
-      writes: 0,
-      waits: this.#state === "waiting",
-      unlimited: false,
-      keyHash: account.keyHash,
-      endUser: endUser?.name ?? null,
-      output: null,
-      counted: this.counted,
-    };
+    return this.decided === null ? this.#counted : this.decided.promise.then((refusal) => refusal ?? this.#counted);
   }
 
   believed(usage: Usage): Usage {
@@ -871,41 +780,14 @@ class CallHold implements RecordedHold, BalanceWaiter {
   }
 
   settle(usage: Usage, estimated: boolean, now: Ms, course?: Course): Promise<Usage> {
-    assert(this.#state === "begun", "a hold is resolved exactly once");
-    const { account, key, endUser } = this.#caller;
-    this.#ledger.appended(account, endUser, now);
-    this.#close(usage, "over", now);
-    this.#line.end(account, this, now);
-    const sequence = this.#journal.append({
-      billingKey: this.#requestId,
-      kind: "coder_usage",
-      account: account.id,
-      key,
-      endUser: endUser?.name ?? null,
-      at: now,
-      period: 0,
-      used: 0,
-      creditDelta: 0,
-      reply: replyOf(this.ask, usage, freeRates, 0, estimated, course, costCenterOf(account, this.named)),
-    });
-    return this.#journal.durable(sequence).then(() => usage);
-  }
-
-  [Symbol.dispose](): void {
-    if (isResolved(this.#state)) return;
-    const waited = this.#state === "waiting";
-    this.#close(noUsage, "over");
-    if (waited) this.#line.leave(this.#caller.account, this);
-    else this.#line.end(this.#caller.account, this);
-    this.#ready?.resolve(givenUp);
-  }
-
-  #close(usage: Usage, state: "over" | Refusal, wall?: Ms): void {
-    this.#state = state;
-    const { account, endUser } = this.#caller;
-    correct(this, account, usage, wall);
-    if (endUser !== null) endUser.uses -= 1;
-    this.#ledger.release(account, noSpendLimits, 0);
+    assert(this.state === "begun", "a hold is resolved exactly once");
+    const { account } = this;
+    this.books.ledger.appended(account, this.endUser, now);
+    this.giveBack(usage, "over", now);
+    this.books.line.end(account, this, now);
+    const reply = replyOf(this.ask, usage, freeRates, 0, estimated, course, costCenterOf(account, this.named));
+    const sequence = this.append({ kind: "coder_usage", period: 0, used: 0, creditDelta: 0, reply }, now);
+    return this.books.journal.durable(sequence).then(() => usage);
   }
 }
 

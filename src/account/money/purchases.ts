@@ -4,7 +4,7 @@ import type { AccountId, Ms, PlanId } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
 import { type Accounts, AccountError } from "../people/accounts.ts";
 import type { Draft } from "../draft.ts";
-import type { Payment, PurchaseRecords, PurchaseRequest } from "../records.ts";
+import type { Payment, OfficeRecords, PurchaseRequest } from "../records.ts";
 
 export const purchaseRequestsPendingMax = 5;
 /** Each stays in the ledger, whatever its outcome. */
@@ -26,13 +26,13 @@ type Decision = Exclude<PurchaseRequest["state"], "pending">;
 export type Decided = Readonly<{ request: PurchaseRequest; isNew: boolean }>;
 type Parts = Readonly<{
   accounts: Pick<Accounts, "checkNotErased" | "changePlan" | "credit">;
-  records: PurchaseRecords;
+  records: OfficeRecords;
   draft: Draft;
   now: Ms;
 }>;
 
 export class Purchases {
-  readonly records: PurchaseRecords;
+  readonly records: OfficeRecords;
   readonly #parts: Parts;
 
   constructor(parts: Parts) {
@@ -58,7 +58,7 @@ export class Purchases {
       );
     }
     const request: PurchaseRequest = {
-      id: await records.nextRequestId(),
+      id: await records.next("purchase_requests"),
       account,
       kind: wanted.kind,
       tokens: wanted.kind === "credit" ? wanted.tokens : null,

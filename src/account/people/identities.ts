@@ -2,14 +2,14 @@
 // never change, and not by an address, which may be given to somebody else. In a unit of the office.
 import type { AccountId, Ms } from "../../core/types.ts";
 import type { Draft } from "../draft.ts";
-import type { Identity, IdentityRecords } from "../records.ts";
+import type { Identity, OfficeRecords } from "../records.ts";
 
 export class Identities {
-  readonly #records: IdentityRecords;
+  readonly #records: OfficeRecords;
   readonly #draft: Draft;
   readonly #now: Ms;
 
-  constructor({ records, draft, now }: Readonly<{ records: IdentityRecords; draft: Draft; now: Ms }>) {
+  constructor({ records, draft, now }: Readonly<{ records: OfficeRecords; draft: Draft; now: Ms }>) {
     this.#records = records;
     this.#draft = draft;
     this.#now = now;

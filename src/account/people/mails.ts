@@ -13,7 +13,7 @@ import type { AccountId, Ms } from "../../core/types.ts";
 import { dayMs } from "../../core/units.ts";
 import type { Draft } from "../draft.ts";
 import { dayName, dayOf } from "../money/quota.ts";
-import type { AccountRecord, Mail, MailRecords, NewAccessLink } from "../records.ts";
+import type { AccountRecord, Mail, OfficeRecords, NewAccessLink } from "../records.ts";
 import type { AccessLinks, MadeLink } from "../sign-in/access-links.ts";
 import { AccountError, type Accounts, checkEmail } from "./accounts.ts";
 
@@ -26,7 +26,7 @@ const strangersMailsGapMs = 2 * 60_000;
 const adminsInvitationsMax = 20;
 
 export type MailDetails = Readonly<Record<string, string | number | null>>;
-export type MailParts = Readonly<{ records: MailRecords; accounts: Accounts; draft: Draft; now: Ms }>;
+export type MailParts = Readonly<{ records: OfficeRecords; accounts: Accounts; draft: Draft; now: Ms }>;
 
 type NewMail = Pick<Mail, "once" | "account"> &
   Readonly<{ kind: MailKind; address?: string | null; details: MailDetails; keptUntil: Ms; isTold?: boolean }>;

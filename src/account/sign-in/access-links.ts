@@ -5,7 +5,7 @@ import { dayMs } from "../../core/units.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { AccountError } from "../people/accounts.ts";
 import type { Draft } from "../draft.ts";
-import type { AccessLink, AccessLinkRecords, NewAccessLink } from "../records.ts";
+import type { AccessLink, OfficeRecords, NewAccessLink } from "../records.ts";
 
 /** Bytes of the tokens of sessions and links. */
 const accessTokenBytes = 32;
@@ -19,7 +19,7 @@ export class LinkVoid extends AccountError {
   }
 }
 
-type Parts = Readonly<{ records: AccessLinkRecords; draft: Draft; now: Ms }>;
+type Parts = Readonly<{ records: OfficeRecords; draft: Draft; now: Ms }>;
 
 export class AccessLinks {
   readonly #parts: Parts;
@@ -33,7 +33,7 @@ export class AccessLinks {
   /** A new link and its token, which is shown this once; one for a password takes the place of the account's others. */
   async make(link: NewAccessLink, token = randomToken()): Promise<MadeLink> {
     const { records, draft, now } = this.#parts;
-    const id = await records.nextLinkId();
+    const id = await records.next("access_links");
     const made: AccessLink = { ...link, id, tokenHash: hashToken(token), createdAt: now, usedAt: null };
     draft.changes.push({ change: "link", link: made, forgetBefore: this.#forgot ? null : now - linkKeptMs });
     this.#forgot = true;
@@ -63,7 +63,8 @@ export class AccessLinks {
   }
 
   async withdraw(id: number): Promise<void> {
-    await this.findById(id);
+    const link = await this.findById(id);
+    this.#parts.draft.takenBack.push({ change: "link", link, forgetBefore: null });
     this.#parts.draft.changes.push({ change: "withdraw_link", id });
   }
 

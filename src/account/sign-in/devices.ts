@@ -7,7 +7,7 @@ import type { Draft } from "../draft.ts";
 import type { Accounts } from "../people/accounts.ts";
 import { type AccountKeys, machineIdleMaxMs } from "../people/account-keys.ts";
 import { mintApiKey } from "../people/keys.ts";
-import type { DeviceCode, DeviceCodeRecords, KeyRecord, OfficeRecords } from "../records.ts";
+import type { DeviceCode, KeyRecord, OfficeRecords } from "../records.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 
 /** How long a code may be approved, and fetched after that. */
@@ -24,8 +24,7 @@ const letters = "BCDFGHJKLMNPQRSTVWXZ";
 const userCodeLetters = 8;
 
 export type DeviceParts = Readonly<{
-  keys: Pick<OfficeRecords, "keyWith">;
-  codes: DeviceCodeRecords;
+  records: OfficeRecords;
   accounts: Pick<Accounts, "record">;
   accountKeys: AccountKeys;
   auditLog: AuditLog;
@@ -48,8 +47,8 @@ export class Devices {
   async begin(
     said: Pick<DeviceCode, "program" | "machine" | "address">,
   ): Promise<Readonly<{ deviceCode: string; userCode: string }>> {
-    const { codes, draft, now } = this.#parts;
-    const oldest = (await codes.deviceCodes()) < deviceCodesMax ? null : await codes.oldestDeviceCode();
+    const { records, draft, now } = this.#parts;
+    const oldest = (await records.deviceCodes()) < deviceCodesMax ? null : await records.oldestDeviceCode();
     if (oldest !== null) draft.changes.push({ change: "end_device_code", deviceHash: oldest.deviceHash });
     const [secret, userCode] = [newSecret(), newUserCode()];
     const hashes = { deviceHash: hashOf(secret), userCodeHash: hashOf(userCode) };
@@ -62,7 +61,7 @@ export class Devices {
   async find(userCode: string): Promise<DeviceCode | null> {
     const typed = userCode.toUpperCase().replace(/[\s-]/g, "");
     if (typed.length !== userCodeLetters) return null;
-    const code = await this.#parts.codes.deviceCode("userCodeHash", hashOf(typed));
+    const code = await this.#parts.records.deviceCode("userCodeHash", hashOf(typed));
     return code?.deniedAt === null && this.#parts.now < code.expiresAt ? code : null;
   }
 
@@ -85,19 +84,19 @@ export class Devices {
 
   /** Why there is no token for a code; null: `issue` gives one. Any string is safe. */
   async state(deviceCode: string): Promise<NotYet | null> {
-    const { codes, keys, now } = this.#parts;
+    const { records, now } = this.#parts;
     const is = hashOf(deviceCode);
-    const code = await codes.deviceCode("deviceHash", is);
+    const code = await records.deviceCode("deviceHash", is);
     if (code !== null && now < code.expiresAt) {
       return code.deniedAt === null ? "authorization_pending" : "access_denied";
     }
-    return isUnfetched(await keys.keyWith("familyHash", is), now) ? null : "expired_token";
+    return isUnfetched(await records.keyWith("familyHash", is), now) ? null : "expired_token";
   }
 
   /** Works once. */
   async issue(deviceCode: string, making: TokenMaking): Promise<MachineTokens | null> {
-    const { keys, now } = this.#parts;
-    const key = await keys.keyWith("familyHash", hashOf(deviceCode));
+    const { records, now } = this.#parts;
+    const key = await records.keyWith("familyHash", hashOf(deviceCode));
     return isUnfetched(key, now) ? this.#give(key, successors(deviceCode, deviceCode, now, making), making) : null;
   }
 
@@ -123,8 +122,8 @@ export class Devices {
 
   /** Ends the machine of either of its tokens. */
   async signOut(token: string, accessHash: string | null): Promise<void> {
-    const { keys, accountKeys } = this.#parts;
-    const key = accessHash === null ? await this.#machineOf(token) : await keys.keyWith("keyHash", accessHash);
+    const { records, accountKeys } = this.#parts;
+    const key = accessHash === null ? await this.#machineOf(token) : await records.keyWith("keyHash", accessHash);
     if (key !== null && key.familyHash !== null) await accountKeys.revoke(key.account, key.id);
   }
 
@@ -133,7 +132,7 @@ export class Devices {
     const isOne = token.length === refreshPrefix.length + 2 * secretLength && token.startsWith(refreshPrefix);
     if (!isOne) return null;
     const family = token.slice(refreshPrefix.length, refreshPrefix.length + secretLength);
-    const key = await this.#parts.keys.keyWith("familyHash", hashOf(family));
+    const key = await this.#parts.records.keyWith("familyHash", hashOf(family));
     return key !== null && key.refreshHash !== null ? key : null;
   }
 

@@ -12,7 +12,7 @@ const sessionsCachedMax = 10_000;
 export type SessionsOnDisk = Readonly<{
   session(tokenHash: string): SessionRecord | null;
   sessionsOf(account: AccountId): readonly SessionRecord[];
-  nextSessionId(): number;
+  next(table: "sessions"): number;
 }>;
 
 export class KnownSessions implements SessionLookup, SessionRecords {
@@ -52,8 +52,8 @@ export class KnownSessions implements SessionLookup, SessionRecords {
     return this.#disk.sessionsOf(account).map((session) => this.#known.get(session.tokenHash) ?? session);
   }
 
-  nextSessionId(): number {
-    return this.#disk.nextSessionId();
+  next(table: "sessions"): number {
+    return this.#disk.next(table);
   }
 
   /** Sessions that end with these are void from now on, until `resolved`. */

@@ -3,7 +3,7 @@
 import type { Ms } from "../../core/types.ts";
 import { AccountError } from "../people/accounts.ts";
 import type { Draft } from "../draft.ts";
-import type { OperatorToken, OperatorTokenRecords, TokenScope } from "../records.ts";
+import type { OperatorToken, OfficeRecords, TokenScope } from "../records.ts";
 
 /** The marks of a token of ours; leaks are found by them. */
 const prefix = "tgo-";
@@ -11,7 +11,7 @@ const tokenBytes = 32;
 /** Tokens that are kept, those that are void too. */
 const operatorTokensMax = 1_000;
 
-type Parts = Readonly<{ records: OperatorTokenRecords; draft: Draft; now: Ms }>;
+type Parts = Readonly<{ records: OfficeRecords; draft: Draft; now: Ms }>;
 
 export class OperatorTokens {
   readonly #parts: Parts;
@@ -34,7 +34,7 @@ export class OperatorTokens {
     }
     const bits = crypto.getRandomValues(new Uint8Array(tokenBytes));
     const token = prefix + bits.toBase64({ alphabet: "base64url", omitPadding: true });
-    const id = await records.nextOperatorTokenId();
+    const id = await records.next("operator_tokens");
     const made: OperatorToken = {
       id,
       name,

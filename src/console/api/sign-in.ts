@@ -1,6 +1,7 @@
 // Sign-in, sign-up, the identity provider, and links that let people in.
 import { type Static, Type } from "@sinclair/typebox";
 import { emailMaxLength, keyNameMaxLength } from "../../core/limits.ts";
+import { mailLanguages } from "../../core/mail.ts";
 import { closed, count, email, knownPassword, newPassword, nullable, oneOf, planId, time, tokens } from "./shapes.ts";
 
 /** The account that is signed in, and what the sign-in page may offer. */
@@ -16,6 +17,8 @@ export const Session = Type.Object({
       connected: Type.Boolean(),
       /** Whether it is in a team. */
       team: Type.Boolean(),
+      /** Chosen in the console; null: never, and each browser has its own. */
+      language: nullable(oneOf(mailLanguages)),
     }),
   ),
   sign_up: Type.Boolean(),

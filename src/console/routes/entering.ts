@@ -1,4 +1,5 @@
 // What all ways to sign in share: the session with its cookie, its description for pages, and limits on attempts.
+import { mailLanguages } from "../../core/mail.ts";
 import type { AuditAction } from "../../core/audit-actions.ts";
 import type { Unit } from "../../account/office.ts";
 import { isFreeOfCharge, ratesOf } from "../../account/money/price.ts";
@@ -32,7 +33,9 @@ export async function enter(
   account: AccountId,
 ): Promise<string> {
   const known = await unit.accounts.record(account);
-  if (language !== null && known?.language === null) new Mails(unit.mails).setLanguage(account, language);
+  // For mails, until the person chooses one.
+  if (language !== null && known?.language === null)
+    new Mails(unit.mails).setLanguage(account, `${language}-x-browser`);
   const { token } = await unit.sessions.open(account, { address, browser });
   if (visitor !== null) await leave(unit, visitor);
   return signInCookie(token, baseUrl);
@@ -66,7 +69,7 @@ export async function enteredReply(
 
 export async function sessionOf(
   { office, work, signUp, passwordSignIn, oidc, version, samplesUrl, demo, catalog }: ConsoleParts,
-  account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator" | "passwordHash"> | null,
+  account: Pick<Visitor["account"], "id" | "email" | "plan" | "operator" | "passwordHash" | "language"> | null,
 ): Promise<Session> {
   const isKnown = account !== null && oidc !== null;
   const isInTeam =
@@ -84,6 +87,7 @@ export async function sessionOf(
             password: account.passwordHash !== null,
             connected: known.some(({ issuer }) => oidc!.provider.isOf(issuer)),
             team: isInTeam,
+            language: mailLanguages.find((language) => language === account.language) ?? null,
           },
     sign_up: signUp && passwordSignIn,
     passwords: passwordSignIn,

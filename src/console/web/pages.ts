@@ -1,6 +1,7 @@
 // Every page of the console: its address, name and icon, and the file from which it is loaded when first shown.
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.tsx";
+import { inWords } from "./request.ts";
 import { account, sells, session } from "./session.ts";
 import { later, t, type TextKey } from "./texts.ts";
 
@@ -22,7 +23,12 @@ const page = <Name extends string>(
   path,
   name,
   icon,
-  load: async () => (await later(file(), ...(path.startsWith("/operator") ? (["operators"] as const) : [])))[component],
+  load: async () => {
+    if (!path.startsWith("/operator")) return (await later(file()))[component];
+    // Operators' pages show what the server says, too.
+    const [module] = await Promise.all([later(file(), "operators"), inWords("")]);
+    return module[component];
+  },
 });
 
 /** `name`: what stands above them in the menu, if anything. */

@@ -1,8 +1,9 @@
 // Requests to the console's own API.
-import { consoleHeader } from "../api/console-header.ts";
+import { consoleHeader, undoHeader } from "../api/console-header.ts";
 import type { LiveEvent } from "../api/live.ts";
 import type { BodyOf, QueryOf, ReplyOf, RouteName } from "../api/routes.ts";
 import type { ApiError, Faults } from "../api/shapes.ts";
+import { language } from "./language.ts";
 import { t } from "./texts.ts";
 
 /** A path with a number in the place of `:id`. */
@@ -58,6 +59,20 @@ export const post = <Path extends keyof Post>(
 export const address = <Path extends keyof Get>(path: Path, ...[query]: GivenQuery<Path>): string =>
   `/console/api${path}${search(query ?? {})}`;
 
+let undoName: string | null = null;
+
+/** Names the change that `act` asks for at once; gives what takes it back. */
+export async function undoable(act: () => Promise<unknown>): Promise<() => Promise<unknown>> {
+  const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, "0"),
+  ).join("");
+  undoName = name;
+  const acting = act();
+  undoName = null;
+  await acting;
+  return () => post("/undo", { name });
+}
+
 type Query = Readonly<Record<string, string | number | null | undefined>>;
 
 /** `?a=1&b=2`, without empty values. */
@@ -72,7 +87,7 @@ const downloadMs = 60_000;
 
 export async function download(path: FilePath): Promise<void> {
   const response = await ask("POST", path);
-  if (!response.ok) throw errorOf(response, await json(response));
+  if (!response.ok) throw await errorOf(response, await json(response));
   const [, name = ""] = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "") ?? [];
   saveFile(await response.blob(), name);
 }
@@ -96,7 +111,7 @@ async function send<Reply>(method: string, path: string, body: object | null = n
   const reply = await json(response);
   // The one cast of the contract: the same server serves this page, and answers with what its routes say.
   if (response.ok) return reply as Reply;
-  throw errorOf(response, reply);
+  throw await errorOf(response, reply);
 }
 
 /** Throws RequestError if no answer comes. */
@@ -104,7 +119,10 @@ async function ask(method: string, path: string, body: object | null = null): Pr
   try {
     return await fetch(`/console/api${path}`, {
       method,
-      headers: body === null ? {} : { "content-type": "application/json" },
+      headers: {
+        ...(body !== null && { "content-type": "application/json" }),
+        ...(undoName !== null && { [undoHeader]: undoName }),
+      },
       body: body === null ? null : JSON.stringify(body),
     });
   } catch {
@@ -115,14 +133,19 @@ async function ask(method: string, path: string, body: object | null = null): Pr
 /** Null if the body is no JSON, such as a proxy's error page. */
 const json = (response: Response): Promise<unknown> => response.json().catch(() => null);
 
-function errorOf(response: Response, reply: unknown): RequestError {
+/** What the server said, in the person's language; English needs no catalog. */
+export const inWords = async (message: string): Promise<string> =>
+  language === "en" ? message : (await import("./phrases.ts")).inWords(message);
+
+async function errorOf(response: Response, reply: unknown): Promise<RequestError> {
   const {
     code = null,
     message = t("request.status", { status: String(response.status) }),
-    faults,
+    faults = [],
   } = (reply as Partial<ApiError> | null)?.error ?? {};
   if (code === "not_signed_in") onSignedOut();
-  return new RequestError(message, response.status, code, faults);
+  for (const fault of faults) fault.problem = await inWords(fault.problem);
+  return new RequestError(await inWords(message), response.status, code, faults);
 }
 
 /** Of the API of models, as the signed-in account. Throws what the reply says. */
@@ -131,7 +154,7 @@ export async function askApi(path: string, init: RequestInit = {}): Promise<Resp
   if (response.ok) return response;
   const reply = (await json(response)) as { error?: { message?: string } } | null;
   throw new RequestError(
-    reply?.error?.message ?? t("request.status", { status: String(response.status) }),
+    await inWords(reply?.error?.message ?? t("request.status", { status: String(response.status) })),
     response.status,
     null,
   );
@@ -148,9 +171,9 @@ export function upload(file: File, onProgress: (sent: number) => void): Promise<
   request.onerror = () => reject(new Error(t("request.upload")));
   request.onload = () => {
     const reply = JSON.parse(request.responseText || "{}") as { id?: string; error?: { message?: string } };
-    if (reply.id === undefined)
-      reject(new Error(reply.error?.message ?? t("request.status", { status: String(request.status) })));
-    else resolve(reply.id);
+    if (reply.id !== undefined) return resolve(reply.id);
+    const status = t("request.status", { status: String(request.status) });
+    void inWords(reply.error?.message ?? status).then((message) => reject(new Error(message)));
   };
   request.open("POST", "/v1/files");
   request.setRequestHeader(consoleHeader, "1");

@@ -2,6 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import type { AccountNumbers, OperatorNumbers } from "../api/live.ts";
 import type { Session } from "../api/sign-in.ts";
+import { type Language, language, languageKey } from "./language.ts";
 import { navigate, place } from "./route.ts";
 import { address, get, listenTo, post, whenSignedOut } from "./request.ts";
 
@@ -37,7 +38,30 @@ export function become(next: Session): void {
   session.value = next;
   if (!changed) return;
   stopListening();
-  if (next.account !== null) listen();
+  if (next.account === null) return;
+  listen();
+  speak(next.account.language);
+}
+
+/** In the store of the tab: the account is still to hear of the choice. */
+const newLanguageKey = "new-language";
+
+/** Loads the page anew: what stands on it was written in the old language. `isNew`: the person just chose it. */
+export function keepLanguage(chosen: Language, isNew: boolean): void {
+  localStorage.setItem(languageKey, chosen);
+  if (isNew) sessionStorage.setItem(newLanguageKey, "");
+  location.reload();
+}
+
+/** The account's choice counts in every browser; one made here, perhaps before the sign-in, becomes the account's. */
+function speak(chosen: Language | null): void {
+  if (sessionStorage.getItem(newLanguageKey) === null) {
+    if (chosen !== null && chosen !== language) keepLanguage(chosen, false);
+  } else
+    void post("/language", { language }).then(
+      () => sessionStorage.removeItem(newLanguageKey),
+      () => {},
+    );
 }
 
 export async function signOut(): Promise<void> {

@@ -2,8 +2,8 @@
 import type { IntlMessageFormat } from "intl-messageformat";
 import { language } from "./language.ts";
 
-/** What the first page shows, what else everybody sees, and what operators alone see. */
-export type TextPart = "first" | "people" | "operators";
+/** What the first page shows, what else everybody sees, what operators alone see, and what the server says, if not English. */
+export type TextPart = "first" | "people" | "operators" | "phrases";
 /** As it stands in its file, or taken apart (`bundle.ts`) where it has values or elements: the parser stays on the server. */
 export type Text = string | ReturnType<IntlMessageFormat["getAst"]>;
 export type Texts = Readonly<Record<string, Text>>;
@@ -25,7 +25,8 @@ export function requestTexts(part: TextPart): Promise<Texts> {
 }
 
 async function load(part: TextPart): Promise<Texts> {
-  const path = document.querySelector<HTMLMetaElement>(`meta[name="texts-${language}-${part}"]`)!.content;
+  const { content } = document.querySelector<HTMLMetaElement>("meta[name=texts]")!;
+  const path = content.split(" ").find((file) => file.includes(`${language}-${part}`))!;
   const response = await fetch(path);
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
   return (await response.json()) as Texts;

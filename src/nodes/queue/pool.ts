@@ -2,7 +2,6 @@
 // the endpoints (talk to the nodes) and what happened to requests there. Timers and promises live here.
 import type { NodeWork } from "../../core/node-work.ts";
 import type { Forecast } from "../../core/forecast.ts";
-import { type Priority } from "../../core/priority.ts";
 import { type Standing, usualStanding } from "../../core/standing.ts";
 import type { AnyCancelSignal } from "../../core/cancel-signal.ts";
 import { assert } from "../../core/assert.ts";
@@ -11,7 +10,7 @@ import type { NodeConfig, SharePrefixCache } from "../../config/config.ts";
 import type { PlanId } from "../../core/plan-ids.ts";
 import { queuePlacesMax } from "../../core/limits.ts";
 import { isRefusal } from "../../core/refusals.ts";
-import type { AccountId, Ask, Ending, Model, Ms, PromptBlocks, Refusal, Sink, Slot } from "../../core/types.ts";
+import type { AccountId, Ask, Ending, Model, Ms, Refusal, Sink, Slot } from "../../core/types.ts";
 import type { Dial } from "../client/dial.ts";
 import { type Engine, unknownEngine } from "../engine.ts";
 import { keptPrompts, personOf } from "../prefix-cache.ts";
@@ -133,7 +132,7 @@ export class NodePool {
   readonly #limits: PoolLimits;
   readonly #queue: SlotQueue;
   /** The places of what waits in line. */
-  readonly #places = new WeakMap<Promise<Slot | Refusal>, QueuedPlace>();
+  readonly #places = new WeakMap<Promise<Slot | Refusal>, Place>();
   readonly #placement: Placement;
   #nodes = new Map<string, PooledNode>();
   /** No longer configured, or replaced, with requests that still run. */
@@ -203,35 +202,32 @@ export class NodePool {
     const now = this.#now();
     const deadlineMs = standing.beginBy === undefined ? undefined : standing.beginBy - now;
     if (deadlineMs !== undefined && deadlineMs <= 0) return tooLate();
-    const place = new QueuedPlace(this, entrant, deadlineMs);
+    let result: Slot | Refusal | null = null;
+    let settle = (at: Slot | Refusal): void => void (result = at);
+    const place: Place = {
+      ...entrant,
+      deadlineMs,
+      granted: (nodeName) => settle(this.slotOn(nodeName, place)),
+      refused: (cause, forecast) => settle(this.refusalOf(cause, entrant.modelId, forecast)),
+    };
     this.#queue.enter(place, now);
-    if (place.result !== null) return place.result;
+    if (result !== null) return result;
     this.#nowInLine(place);
-    const waiting = place.wait(cancelSignal);
+    const { promise: waiting, resolve } = Promise.withResolvers<Slot | Refusal>();
+    const leave = (): void => {
+      if (this.#queue.leave(place)) settle(busy);
+    };
+    cancelSignal.addEventListener("abort", leave, { once: true });
+    settle = (result) => {
+      cancelSignal.removeEventListener("abort", leave);
+      resolve(result);
+    };
     this.#places.set(waiting, place);
     return waiting;
   }
 
-  #entrantOf(
-    ask: Ask,
-    account: AccountId,
-    excluded: ReadonlySet<string>,
-    { member, own, weight, priority }: Standing,
-  ): Entrant | Refusal {
-    if (this.#closed) return busy;
-    const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, this.#serving(ask.model.id)) : none;
-    if (isRefusal(unknowing)) return unknowing;
-    const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
-    return {
-      modelId: ask.model.id,
-      account,
-      member,
-      own,
-      weight,
-      priority,
-      prompt: promptBlocksOf(ask),
-      excluded: passedOver,
-    };
+  #entrantOf(ask: Ask, account: AccountId, excluded: ReadonlySet<string>, standing: Standing): Entrant | Refusal {
+    return this.#closed ? busy : entrantOf(ask, account, excluded, standing, this.#serving(ask.model.id));
   }
 
   /** What a request that entered now would meet, or why it would be refused. Changes nothing. */
@@ -623,6 +619,22 @@ export class NodePool {
 }
 
 const none: ReadonlySet<string> = new Set();
+
+/** A request that may enter; `serving`: all nodes that serve its model. */
+export function entrantOf(
+  ask: Ask,
+  account: AccountId,
+  excluded: ReadonlySet<string>,
+  { member, own, weight, priority }: Standing,
+  serving: Iterable<NodeEndpoint>,
+): Entrant | Refusal {
+  const unknowing = ask.model.tier === "own" ? unknowingAmong(ask, serving) : none;
+  if (isRefusal(unknowing)) return unknowing;
+  const passedOver = unknowing.size === 0 ? excluded : excluded.union(unknowing);
+  const whose = { account, member, own, weight, priority };
+  return { modelId: ask.model.id, ...whose, prompt: promptBlocksOf(ask), excluded: passedOver };
+}
+
 const noLimits: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** The nodes of another configuration: nodes at the same address are kept, with what is known about them. */
@@ -645,64 +657,6 @@ export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
 }
 
 const knownOf = ({ config: { models }, endpoint: { engine } }: PooledNode) => ({ models, engine });
-
-/** A request's place in line, as a promise. */
-class QueuedPlace implements Place {
-  readonly modelId: string;
-  readonly account: AccountId;
-  readonly member: string;
-  readonly own: string | undefined;
-  readonly weight: number | undefined;
-  readonly priority: Priority;
-  readonly prompt: PromptBlocks;
-  readonly excluded: ReadonlySet<string>;
-  result: Slot | Refusal | null = null;
-  readonly #pool: NodePool;
-  #resolve: ((result: Slot | Refusal) => void) | null = null;
-
-  constructor(
-    pool: NodePool,
-    { modelId, account, member, own, weight, priority, prompt, excluded }: Entrant,
-    readonly deadlineMs: Ms | undefined,
-  ) {
-    this.#pool = pool;
-    this.modelId = modelId;
-    this.account = account;
-    this.member = member;
-    this.own = own;
-    this.weight = weight;
-    this.priority = priority;
-    this.prompt = prompt;
-    this.excluded = excluded;
-  }
-
-  granted(nodeName: string): void {
-    this.#settle(this.#pool.slotOn(nodeName, this));
-  }
-
-  refused(cause: RefusalCause, forecast?: Forecast): void {
-    this.#settle(this.#pool.refusalOf(cause, this.modelId, forecast));
-  }
-
-  /** Settles with the slot or a refusal; aborting `cancelSignal` gives up the place. */
-  wait(cancelSignal: AnyCancelSignal): Promise<Slot | Refusal> {
-    const { promise, resolve } = Promise.withResolvers<Slot | Refusal>();
-    const leave = (): void => {
-      if (this.#pool.leave(this)) this.#settle(busy);
-    };
-    cancelSignal.addEventListener("abort", leave, { once: true });
-    this.#resolve = (result) => {
-      cancelSignal.removeEventListener("abort", leave);
-      resolve(result);
-    };
-    return promise;
-  }
-
-  #settle(result: Slot | Refusal): void {
-    this.result = result;
-    this.#resolve?.(result);
-  }
-}
 
 /** A slot on a node, given back exactly once. */
 class NodeSlot implements Slot, Grant {

@@ -28,7 +28,6 @@ import { assert } from "../../core/assert.ts";
 import type { NodeWork } from "../../core/node-work.ts";
 import type { Forecast } from "../../core/forecast.ts";
 import { priorities, type Priority, rankOf } from "../../core/priority.ts";
-import { queuePlacesMax } from "../../core/limits.ts";
 import type { AccountId, Ms } from "../../core/types.ts";
 import { type AccountInLine, FairLine, requestsOf } from "./fair-line.ts";
 import { aheadOf, LinePace } from "./forecast.ts";
@@ -175,22 +174,6 @@ export type WeightOf = (account: AccountId) => number;
 /** How many requests of a model may be under way at once; null: any number. */
 export type ParallelOf = (modelId: string) => number | null;
 
-const aRequest: SentWork = { work: 1, unreadWork: 0 };
-
-/** Chooses the node with the smallest part of its slots in use; every request is equal work. */
-const idlest: Chooser = {
-  choose<Node extends Candidate>(_wanting: Wanting, candidates: readonly Node[]): Choice<Node> {
-    const least = candidates.reduce((least, one) => (load(one) < load(least) ? one : least));
-    return { best: least, free: least, savedMs: 0 };
-  },
-  unreadMs: () => 0,
-  readMs: () => 0,
-  expectedMs: () => 0,
-  sent: () => aRequest,
-  began() {},
-  ended: () => aRequest.work,
-};
-
 /**
  * While a node has this much to read, bulk and accounts above their share wait: the engine reads in order of arrival
  * and takes nothing back. With 1 ms, prompts of 100 tokens were read one by one (40 % less throughput); with 500 ms,
@@ -277,8 +260,8 @@ export class SlotQueue {
 
   constructor(
     maxWaitMs: Ms,
-    placesMax: number = queuePlacesMax,
-    chooser: Chooser = idlest,
+    placesMax: number,
+    chooser: Chooser,
     weightOf: WeightOf = () => 1,
     parallelOf: ParallelOf = () => null,
   ) {
@@ -1127,10 +1110,6 @@ const waitingIn = ({ line }: RouteLine): Waiting[] => [...line].flatMap((account
 
 function isSooner(one: AccountInLine<Waiting>, other: AccountInLine<Waiting>): boolean {
   return one.tag < other.tag || (one.tag === other.tag && one.order < other.order);
-}
-
-function load({ busy, node: { slots, elsewhere = 0 } }: Candidate): number {
-  return (busy + elsewhere) / (slots + elsewhere);
 }
 
 /** Only what was lately counts. */

@@ -1,5 +1,6 @@
 // Replays a trace in virtual time: the line and the placement are the program's own, the engines are models, and the clock
 // jumps from one event to the next. Requests come when they came, however long others take now.
+import { queuePlacesMax } from "../../core/limits.ts";
 import { priorities, type Priority, priorityOf, rankOf } from "../../core/priority.ts";
 import type { AccountId, Ms, PromptBlocks } from "../../core/types.ts";
 import type { KeptPrompts } from "../prefix-cache.ts";
@@ -102,7 +103,7 @@ class World {
     const placement = new Placement((account) => planOf.get(account)!.id);
     const weightOf = (account: AccountId): number => planOf.get(account)!.weight;
     const parallelOf = (model: string): number | null => setup.parallel?.get(model) ?? null;
-    this.queue = new SlotQueue(setup.maxWaitMs, setup.placesMax, placement, weightOf, parallelOf);
+    this.queue = new SlotQueue(setup.maxWaitMs, setup.placesMax ?? queuePlacesMax, placement, weightOf, parallelOf);
     this.#nodes = setup.nodes.map((node) => new Running(node));
     this.#byName = new Map(this.#nodes.map((running) => [running.node.name, running]));
     for (const { node } of this.#nodes) placement.know(node.name, node.keeps, node.cacheTokens);

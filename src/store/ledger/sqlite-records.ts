@@ -27,7 +27,7 @@ export class SqliteRecords extends StoreRecords<"now"> implements AccountRecords
     return this.next("audit_log");
   }
 
-  protected next(table: Numbered): number {
+  next(table: Numbered): number {
     let numbers = this.#numbers.get(table);
     if (numbers === undefined) {
       const last = this.#database.query<{ id: number }, []>(`SELECT id FROM ${table} ORDER BY id DESC LIMIT 1`);
@@ -57,9 +57,7 @@ export class SqliteRecords extends StoreRecords<"now"> implements AccountRecords
   }
 
   member(team: AccountId, account: AccountId): TeamMember | null {
-    return (
-      this.all("team_members", { team_id: team, account_id: account }, { order: "team_members.team_id" })[0] ?? null
-    );
+    return this.one("team_members", { team_id: team, account_id: account }, { order: "team_members.team_id" });
   }
 
   memberUse(team: AccountId, member: AccountId, from: Period, before: Period): readonly DayUse[] {

@@ -221,13 +221,17 @@ const begins: Readonly<Record<Access, Call>> = {
 const commit = call({ name: "commit", text: "COMMIT" });
 const rollback = call({ name: "rollback", text: "ROLLBACK" });
 
-/** The server itself ends work that no caller waits for anymore, and idle transactions that hold locks. */
-const timeouts = (limitMs: Ms): Call =>
+/**
+ * The server itself ends work that no caller waits for anymore, and idle transactions that hold locks. Compiling a question would
+ * take longer than its answer.
+ */
+const limits = (limitMs: Ms): Call =>
   call(
     {
       name: "limits",
       text: `SELECT set_config('idle_in_transaction_session_timeout', $1::text, true),
-        set_config('lock_timeout', $2::text, true), set_config('statement_timeout', $3::text, true)`,
+        set_config('lock_timeout', $2::text, true), set_config('statement_timeout', $3::text, true),
+        set_config('jit', 'off', true)`,
     },
     idleInTransactionMs,
     Math.min(lockTimeoutMs, limitMs),
@@ -258,7 +262,7 @@ class OpenSession implements Session {
   }
 
   async run(calls: readonly Call[]): Promise<readonly (readonly Row[])[]> {
-    const first = this.#isBegun ? [] : [begins[this.#access], timeouts(Math.ceil(this.#left))];
+    const first = this.#isBegun ? [] : [begins[this.#access], limits(Math.ceil(this.#left))];
     this.#isBegun = true;
     return (await this.#send([...first, ...calls])).slice(first.length);
   }

@@ -58,7 +58,7 @@ export class PostgresOffice implements Office {
 
   #unit(records: PostgresRecords, draft: Draft): Unit {
     const { catalog, clock } = this.#options;
-    return unitOf({ records, sessions: records, beside: records, standings: records, catalog }, draft, clock.wall());
+    return unitOf({ records, sessions: records, standings: records, catalog }, draft, clock.wall());
   }
 }
 

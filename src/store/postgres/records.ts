@@ -30,9 +30,8 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
     this.transaction = transaction;
   }
 
-  async byEmail(email: string): Promise<AccountRecord | null> {
-    const isIt = `lower(email COLLATE "C") = lower(?::text COLLATE "C")`;
-    return (await this.all("accounts", {}, { and: [isIt, email] }))[0] ?? null;
+  byEmail(email: string): Promise<AccountRecord | null> {
+    return this.one("accounts", {}, { and: [`lower(email COLLATE "C") = lower(?::text COLLATE "C")`, email] });
   }
 
   byEmails(emails: readonly string[]): Promise<readonly AccountRecord[]> {
@@ -131,7 +130,7 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
   }
 
   /** A unit may take several numbers before any is written, and no other unit takes one meanwhile. */
-  protected async next(table: Numbered): Promise<number> {
+  async next(table: Numbered): Promise<number> {
     const next = (this.#given.get(table) ?? (await this.lastOf(table))) + 1;
     this.#given.set(table, next);
     return next;

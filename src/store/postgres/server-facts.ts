@@ -4,7 +4,7 @@ import type { PlanCount } from "../../account/records.ts";
 import type { Ms } from "../../core/types.ts";
 import { type RecentInput, recentInputSql } from "../recent-input.ts";
 import { call, type Connection, isFailed, type Row } from "./connection.ts";
-import { limited, type Pace, systemPace } from "./pace.ts";
+import { limited, systemPace } from "./pace.ts";
 
 type Standby = Readonly<{ name: string; sync: string }>;
 /** Null: the server does not tell it. */
@@ -43,13 +43,10 @@ export type GatewayFacts = Readonly<{
 const triesOfTime = 5;
 
 /** Rejects with StatementError where the connection fails. */
-export async function serverFacts(connection: Connection, pace: Pace = systemPace): Promise<ServerFacts> {
+export async function serverFacts(connection: Connection): Promise<ServerFacts> {
   const ask = async (text: string): Promise<Row | null> => {
-    const [outcome] = await limited(pace, connection.send([call({ name: text.slice(0, 40), text })]), () => {});
-    if (outcome === undefined) return null;
-    if (!isFailed(outcome)) return outcome[0] ?? {};
-    if (outcome.state === null) throw outcome;
-    return null;
+    const rows = await asksMany(connection, text);
+    return rows === null ? null : (rows[0] ?? {});
   };
   const setting = async (name: string): Promise<string | null> =>
     ((await ask(`SELECT current_setting('${name}') AS value`))?.["value"] as string | undefined) ?? null;
@@ -57,9 +54,9 @@ export async function serverFacts(connection: Connection, pace: Pace = systemPac
   const timed = async (text: string): Promise<Ms | null> => {
     const times: number[] = [];
     for (let turn = 0; turn < triesOfTime; turn += 1) {
-      const startedAt = pace.monotonic();
+      const startedAt = systemPace.monotonic();
       if ((await ask(text)) === null) return null;
-      times.push(pace.monotonic() - startedAt);
+      times.push(systemPace.monotonic() - startedAt);
     }
     return times.sort((a, b) => a - b)[triesOfTime >> 1]!;
   };
@@ -69,13 +66,12 @@ export async function serverFacts(connection: Connection, pace: Pace = systemPac
     `INSERT INTO counters (name, value) VALUES ('times a commit was timed', 1)
      ON CONFLICT (name) DO UPDATE SET value = counters.value + 1`,
   );
-  const before = pace.wall();
+  const before = systemPace.wall();
   const clock = await ask("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now");
   const sessions = new Set<unknown>();
   for (let turn = 0; turn < triesOfTime; turn += 1) sessions.add((await ask("SELECT pg_backend_pid() AS id"))?.["id"]);
   const standbys = await asksMany(
     connection,
-    pace,
     "SELECT application_name AS name, sync_state AS sync FROM pg_stat_replication",
   );
   const snapshot = await ask(
@@ -98,23 +94,21 @@ export async function serverFacts(connection: Connection, pace: Pace = systemPac
     oldestSnapshotMs: (snapshot?.["ms"] as number | undefined) ?? null,
     connections: connections as ServerFacts["connections"],
     isPooled: sessions.size > 1,
-    keepsTimeouts: await keepsTimeouts(connection, pace),
-    clockAheadMs: clock === null ? null : (clock["now"] as number) - (before + pace.wall()) / 2,
+    keepsTimeouts: await keepsTimeouts(connection),
+    clockAheadMs: clock === null ? null : (clock["now"] as number) - (before + systemPace.wall()) / 2,
   };
 }
 
 /** All gateways that were alive in the last day, those that are gone last. */
-export async function gatewayFacts(connection: Connection, pace: Pace = systemPace): Promise<readonly GatewayFacts[]> {
+export async function gatewayFacts(connection: Connection): Promise<readonly GatewayFacts[]> {
   const lanes = await asksMany(
     connection,
-    pace,
     `SELECT id, gateway, version, config_digest, gone_at IS NOT NULL AS gone,
        greatest(0, extract(epoch FROM clock_timestamp() - coalesce(gone_at, seen_at)) * 1000)::float8 AS seen_ms
      FROM lanes ORDER BY gone_at IS NOT NULL, gateway, id LIMIT 1000`,
   );
   const shares = await asksMany(
     connection,
-    pace,
     "SELECT node, lane, granted, busy, waiting FROM node_shares WHERE lane <> '' ORDER BY node LIMIT 10000",
   );
   const byLane = Map.groupBy(shares ?? [], (row) => row["lane"] as string);
@@ -135,31 +129,31 @@ export async function gatewayFacts(connection: Connection, pace: Pace = systemPa
 }
 
 /** How many accounts there are of each plan, without those that are disabled. Looks at all of them. */
-export async function accountsByPlan(connection: Connection, pace: Pace = systemPace): Promise<readonly PlanCount[]> {
+export async function accountsByPlan(connection: Connection): Promise<readonly PlanCount[]> {
   const text =
     "SELECT plan, count(*)::int AS accounts FROM accounts WHERE disabled_at IS NULL GROUP BY plan ORDER BY plan";
-  return ((await asksMany(connection, pace, text)) ?? []) as readonly PlanCount[];
+  return ((await asksMany(connection, text)) ?? []) as readonly PlanCount[];
 }
 
-export async function recentInput(connection: Connection, pace: Pace = systemPace): Promise<readonly RecentInput[]> {
-  return ((await asksMany(connection, pace, recentInputSql("at"))) ?? []) as readonly RecentInput[];
+export async function recentInput(connection: Connection): Promise<readonly RecentInput[]> {
+  return ((await asksMany(connection, recentInputSql("at"))) ?? []) as readonly RecentInput[];
 }
 
 /** Of the newest files that are whole; none where the tables are older than files. */
-export async function newestFiles(connection: Connection, pace: Pace = systemPace): Promise<readonly string[]> {
+export async function newestFiles(connection: Connection): Promise<readonly string[]> {
   const newest = "SELECT id FROM stored_files WHERE finished = 1 ORDER BY id DESC LIMIT 20";
-  return ((await asksMany(connection, pace, newest)) ?? []).map((row) => row["id"] as string);
+  return ((await asksMany(connection, newest)) ?? []).map((row) => row["id"] as string);
 }
 
 /** Null where the server refuses the question. */
-async function asksMany(connection: Connection, pace: Pace, text: string): Promise<readonly Row[] | null> {
-  const [outcome] = await limited(pace, connection.send([call({ name: text.slice(0, 40), text })]), () => {});
+async function asksMany(connection: Connection, text: string): Promise<readonly Row[] | null> {
+  const [outcome] = await limited(systemPace, connection.send([call({ name: text.slice(0, 40), text })]), () => {});
   if (outcome === undefined || !isFailed(outcome)) return outcome ?? null;
   if (outcome.state === null) throw outcome;
   return null;
 }
 
-async function keepsTimeouts(connection: Connection, pace: Pace): Promise<boolean> {
+async function keepsTimeouts(connection: Connection): Promise<boolean> {
   const texts = [
     "BEGIN",
     "SELECT set_config('lock_timeout', '4321', true)",
@@ -167,6 +161,6 @@ async function keepsTimeouts(connection: Connection, pace: Pace): Promise<boolea
     "ROLLBACK",
   ];
   const calls = texts.map((text) => call({ name: text, text }));
-  const [, , shown] = await limited(pace, connection.send(calls), () => {});
+  const [, , shown] = await limited(systemPace, connection.send(calls), () => {});
   return shown !== undefined && !isFailed(shown) && shown[0]?.["value"] === "4321ms";
 }

@@ -6,19 +6,19 @@ import { foldedBetween, overTimeQuestion } from "../usage/over-time.ts";
 import { cutDay, type FoundSums, reportQuestion, reportRowOf } from "../usage/report.ts";
 import type { ServedAsked } from "../usage/served-parts.ts";
 import {
+  dayUsageOf,
   endUserOf,
   type EndUserRow,
   type FoundStep,
   isReply,
-  keyNameIn,
   namesIn,
+  replyColumns,
   stepOf,
   sumOf,
   type SumRow,
   usageSums,
 } from "../usage/usage-sum.ts";
 import type {
-  DayUsage,
   UsageAsked,
   UsageFilter,
   UsagePage,
@@ -72,19 +72,9 @@ export class PostgresUsage implements UsageQueries {
       this.#database.ask<Row>(sumsByDay(account === everyAccount), account, fromDay),
       account === everyAccount ? [] : this.#database.ask<EndUserRow>(topEndUsers, account, fromDay, endUsersShownMax),
     ]);
-    const days = new Map<string, DayUsage>();
-    let total = noUsage;
-    for (const row of rows) {
-      const { day, model } = row;
-      const sum = sumOf(row);
-      total = plus(total, sum);
-      if (day < 0) continue;
-      const other = days.get(`${day} ${model}`);
-      days.set(`${day} ${model}`, { day, model, ...(other === undefined ? sum : plus(other, sum)) });
-    }
     return {
-      days: [...days.values()],
-      total,
+      days: dayUsageOf(rows.filter(({ day }) => day >= 0)),
+      total: rows.map(sumOf).reduce(plus, noUsage),
       ...namesIn(rows),
       endUsers: endUsers.map(endUserOf),
     };
@@ -216,11 +206,7 @@ const readMarks: Statement = {
 const isBefore = (first: number): string =>
   `at <= $${first}::text::bigint AND (at, billing_key) < ($${first}::text::bigint, $${first + 1}::text)`;
 
-const lineColumns = `at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
-  input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,
-  billed_tokens::float8 AS "billedTokens", estimated::int AS estimated, key_id AS "keyId",
-  (SELECT ${keyNameIn("k")} FROM api_keys AS k WHERE k.account_id = line.account_id AND k.id = line.key_id) AS "keyName",
-  (SELECT name FROM end_users AS e WHERE e.account_id = line.account_id AND e.id = line.end_user_id) AS "endUserName"`;
+const lineColumns = replyColumns("line");
 
 /** On columns that lines and the sums of days both have. */
 function conditionsOf(account: AccountId, { model, endpoint, key, endUser = null, text }: UsageFilter): Condition[] {

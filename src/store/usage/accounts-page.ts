@@ -33,26 +33,42 @@ const fits = `strpos(lower(a.email COLLATE "C"), lower($3::text COLLATE "C")) > 
     WHEN 'operator' THEN a.operator WHEN 'team' THEN a.team = 1 ELSE true END
   AND ($6::text IS NULL OR a.id IN (
     SELECT member.account_id FROM team_members AS member JOIN accounts AS team ON team.id = member.team_id
-    WHERE lower(team.email COLLATE "C") = lower($6::text COLLATE "C")))
-  AND ($8::text IS NULL OR ${limit} >= $8::text::int)`;
+    WHERE lower(team.email COLLATE "C") = lower($6::text COLLATE "C")))`;
 
-function questionOf({ sort, isDown }: AccountsAsked, useOf: UseOf, useOfAll: UseOfAll | null): Question {
+/** No look at each account: few have used much. */
+function usedAtLeast(least: AccountsAsked["usedLeast"]): string {
+  if (least === null) return "$8::text IS NULL";
+  if (least === 0) return "$8::text IS NOT NULL AND a.plan IN (SELECT plan FROM allowances)";
+  return `(a.id, a.plan) IN (SELECT quota_use.account_id, allowances.plan FROM quota_use JOIN allowances
+    ON quota_use.used * 1000 / allowances.tokens >= $8::text::int
+    WHERE quota_use.quota = 'allowance' AND quota_use.period = $1::text::int)`;
+}
+
+const fewAccounts = 5_000;
+
+function questionOf({ sort, isDown, usedLeast }: AccountsAsked, useOf: UseOf, useOfAll: UseOfAll | null): Question {
   const fromDay = sort === "today" ? "$1" : "$2";
   const isByUse = sort === "today" || sort === "month";
   // Where nothing is billed, tokens of models are shown.
   const keys = isByUse ? [useOf("billed_tokens", fromDay), useOf("tokens", fromDay)] : [sortedBy[sort]];
   const names = keys.map((_, at) => `key${at}`);
-  // No join: its planner, which cannot tell how many accounts fit, might look at all sums for each.
+  const where = `accounts AS a WHERE ${fits} AND ${usedAtLeast(usedLeast)}`;
+  const each = keys.map((key, at) => `, ${key} AS ${names[at]}`).join("");
+  // The sums of few accounts are looked up, and those of many made in one go. No join: its planner, which cannot tell how many
+  // accounts fit, might look at all sums for each.
   const found =
     useOfAll !== null && isByUse
-      ? `SELECT id, sum(billed_tokens) AS key0, sum(tokens) AS key1 FROM (
-          SELECT a.id AS id, 0 AS billed_tokens, 0 AS tokens, 1 AS fits FROM accounts AS a WHERE ${fits}
-          UNION ALL SELECT used.*, 0 FROM (${useOfAll(fromDay)}) AS used) AS part GROUP BY id HAVING sum(fits) = 1`
-      : `SELECT a.id AS id, ${keys.map((key, at) => `${key} AS ${names[at]}`).join(", ")} FROM accounts AS a WHERE ${fits}`;
+      ? `SELECT a.id AS id${each} FROM fitting AS a WHERE (SELECT count(*) <= ${fewAccounts} FROM fitting)
+        UNION ALL SELECT id, sum(billed_tokens), sum(tokens) FROM (
+          SELECT id, 0 AS billed_tokens, 0 AS tokens, 1 AS fits FROM fitting
+          UNION ALL SELECT used.*, 0 FROM (${useOfAll(fromDay)}) AS used) AS part
+        WHERE (SELECT count(*) > ${fewAccounts} FROM fitting) GROUP BY id HAVING sum(fits) = 1`
+      : `SELECT a.id AS id${each} FROM ${where}`;
   const order = [...names.map((name) => `${name} ${isDown ? "DESC" : "ASC"} NULLS LAST`), "id"].join(", ");
   return statement(
     "accounts page",
     `WITH allowances(plan, tokens) AS (${rowsIn(7, "text", "bigint")}),
+      fitting AS MATERIALIZED (SELECT a.id FROM ${where}),
       found AS MATERIALIZED (${found}),
       page AS (SELECT * FROM found ORDER BY ${order} LIMIT $9::text::int OFFSET $10::text::bigint)
     SELECT counted.total::int AS total, a.id::float8 AS id, a.email AS email, a.plan AS plan, a.credit::float8 AS credit,
@@ -113,7 +129,7 @@ const lineOf = (row: Row): AccountLine => ({
   operator: row.operator === 1,
   team: row.team === 1,
   disabled: row.disabled_at !== null,
-  createdAt: row.created_at,
+  created_at: new Date(row.created_at).toISOString(),
   costCenter: row.cost_center,
   teams: row.teams,
   activeAt: row.active_at,

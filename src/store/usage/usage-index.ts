@@ -7,6 +7,7 @@
 // 63 places for each key in an index that are read side by side, however many replies there are.
 import type { AccountsAsked, AccountsFound } from "../../account/accounts-page.ts";
 import {
+  dayUsageOf,
   endUserOf,
   type EndUserRow,
   foldedSums,
@@ -21,7 +22,6 @@ import {
 import type { Database } from "bun:sqlite";
 import { noUsage, plus } from "../../account/usage-queries.ts";
 import type {
-  DayUsage,
   UsageAsked,
   UsageFilter,
   UsagePage,
@@ -240,18 +240,14 @@ export class UsageIndex {
   }
 
   summary(account: AccountId, fromDay: number): UsageSummary {
-    const days = new Map<string, DayUsage>();
-    for (const row of this.#statements.daysFrom.all(account, fromDay)) {
-      const { model } = this.#kind(row.kind_id);
-      const key = `${row.day} ${model}`;
-      const sum = sumOf(row);
-      const other = days.get(key);
-      days.set(key, { day: row.day, model, ...(other === undefined ? sum : plus(other, sum)) });
-    }
     const totals = this.#statements.totals.all(account);
     const kinds = totals.map(({ kind_id }) => this.#kind(kind_id));
     return {
-      days: [...days.values()],
+      days: dayUsageOf(
+        this.#statements.daysFrom
+          .all(account, fromDay)
+          .map((row) => ({ ...row, model: this.#kind(row.kind_id).model })),
+      ),
       total: totals.map(sumOf).reduce(plus, noUsage),
       ...namesIn(kinds),
       endUsers: this.#statements.topEndUsers.all(account, fromDay, endUsersShownMax).map(endUserOf),

@@ -1,5 +1,5 @@
 // Sums of usage, as both stores read them from their rows.
-import type { UsageStep, UsageSum, UsageSummary } from "../../account/usage-queries.ts";
+import { type DayUsage, plus, type UsageStep, type UsageSum, type UsageSummary } from "../../account/usage-queries.ts";
 import { type KeyId, noKey } from "../../core/types.ts";
 
 /** Of a line of the journal. */
@@ -58,3 +58,22 @@ export const namesIn = (
 /** The name of a row of api_keys; in a team, behind whose it is. */
 export const keyNameIn = (key: string, schema = ""): string =>
   `coalesce((SELECT email || ': ' FROM ${schema}accounts AS person WHERE person.id = ${key}.member_id), '') || ${key}.name`;
+
+/** What a JournalReply has, of a line that goes by that name. */
+export const replyColumns = (line: string): string =>
+  `at::float8 AS at, billing_key AS "billingKey", endpoint, model, input_fresh::float8 AS "inputFresh",
+  input_cached::float8 AS "inputCached", output::float8 AS output, reasoning::float8 AS reasoning,
+  billed_tokens::float8 AS "billedTokens", estimated::int AS estimated, key_id AS "keyId",
+  (SELECT ${keyNameIn("k")} FROM api_keys AS k WHERE k.account_id = ${line}.account_id AND k.id = ${line}.key_id) AS "keyName",
+  (SELECT name FROM end_users AS e WHERE e.account_id = ${line}.account_id AND e.id = ${line}.end_user_id) AS "endUserName"`;
+
+/** One for each day and model. */
+export function dayUsageOf(rows: Iterable<SumRow & Readonly<{ day: number; model: string }>>): DayUsage[] {
+  const days = new Map<string, DayUsage>();
+  for (const { day, model, ...row } of rows) {
+    const sum = sumOf(row);
+    const other = days.get(`${day} ${model}`);
+    days.set(`${day} ${model}`, { day, model, ...(other === undefined ? sum : plus(other, sum)) });
+  }
+  return [...days.values()];
+}

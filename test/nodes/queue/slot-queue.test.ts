@@ -1,9 +1,11 @@
 // The slot queue without time or sockets: fairness, all small worlds, random large ones.
+import { queuePlacesMax } from "../../../src/core/limits.ts";
 import { describe, expect, test } from "bun:test";
 import { nodeLines } from "../../../src/nodes/queue/line-view.ts";
 import { SlotQueue } from "../../../src/nodes/queue/slot-queue.ts";
 import { noBlocks } from "../../../src/nodes/queue/prompt-blocks.ts";
 import type { Chooser, NodeHealth, Place, QueueNode, RefusalCause } from "../../../src/nodes/queue/slot-queue.ts";
+import { idlest } from "./idlest.ts";
 
 /** On nodes now, in the order in which they came there. */
 let running: TestPlace[] = [];
@@ -36,9 +38,9 @@ const node = (name: string, slots = 1, models: readonly string[] = ["m"]): Queue
   serves: (model) => models.includes(model),
 });
 
-function queueOf(nodes: readonly QueueNode[], maxWaitMs = 1_000, placesMax?: number): SlotQueue {
+function queueOf(nodes: readonly QueueNode[], maxWaitMs = 1_000, placesMax = queuePlacesMax): SlotQueue {
   running = [];
-  const queue = new SlotQueue(maxWaitMs, placesMax);
+  const queue = new SlotQueue(maxWaitMs, placesMax, idlest);
   queue.configure(nodes);
   return queue;
 }

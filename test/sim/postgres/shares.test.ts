@@ -13,6 +13,8 @@ import { NodeShares } from "../../../src/store/postgres/node-shares.ts";
 import { longForm } from "../../fixtures/optional.ts";
 import { randomOf, seedOfRun } from "../../fixtures/random.ts";
 import { SimulatedProcess, Timeline } from "./timeline.ts";
+import { queuePlacesMax } from "../../../src/core/limits.ts";
+import { idlest } from "../../nodes/queue/idlest.ts";
 
 const seed = seedOfRun();
 const serviceMs = 5_000;
@@ -99,7 +101,7 @@ function run(slots: number, split: readonly number[], load: number, seconds: num
   const waits: Waits & { mostBusy: number; idleShare: number } = { light: [], hog: [], mostBusy: 0, idleShare: 0 };
   const gateways = split.map((_, index) => {
     const { pace } = new SimulatedProcess(timeline, 0, 0);
-    const queue = new SlotQueue(Number.POSITIVE_INFINITY);
+    const queue = new SlotQueue(Number.POSITIVE_INFINITY, queuePlacesMax, idlest);
     const running = new Map<number, number>();
     const gateway = { queue, busy: 0, running, shares: null as NodeShares | null };
     queue.configure([{ name: "n", slots: split.length === 1 ? slots : 0, serves: () => true }]);

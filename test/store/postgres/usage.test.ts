@@ -228,8 +228,8 @@ describe("usage", () => {
   async function bothRun(texts: readonly string[]): Promise<void> {
     const sqlite = new Sqlite(join(folder, "tollgate.db"));
     for (const text of texts) {
-      sqlite.run(text.replace(/\{(\d+)\}/, "x'$1'"));
-      await client.unsafe(text.replace(/\{(\d+)\}/, "'\\x$1'"));
+      sqlite.run(text.replace(/\{(\d+)\}/g, "x'$1'"));
+      await client.unsafe(text.replace(/\{(\d+)\}/g, "'\\x$1'"));
     }
     sqlite.close();
   }
@@ -311,6 +311,7 @@ describe("usage", () => {
         },
         ["Zoe@x"],
       ],
+      [{ usedLeast: 0, allowances: [["pro", 100]] }, ["adam@x", "eve@x"]],
       [{ plan: "gone" }, []],
     ] as const) {
       for (const usage of [here, there]) {
@@ -318,6 +319,19 @@ describe("usage", () => {
         expect([filter, fit.map(({ email }) => email), total]).toEqual([filter, [...found], found.length]);
       }
     }
+    // Few are summed one by one, and so many in one go.
+    const crowd = Array.from({ length: 5_000 }, (_, at) => {
+      const hash = `{${String(at).padStart(64, "0")}}`;
+      return `(${100 + at}, 'n${at}@x', 'free', 0, ${hash}, false, 0, 0)`;
+    });
+    await bothRun([
+      `INSERT INTO accounts (id, email, plan, credit, key_hash, operator, created_at, key_created_at)
+       VALUES ${crowd.join(", ")}`,
+    ]);
+    for (const sort of ["today", "month"] as const)
+      expect(await there.accounts({ ...everyone, sort, isDown: true })).toEqual(
+        await here.accounts({ ...everyone, sort, isDown: true }),
+      );
     await bothRun(["accounts", "team_members", "sessions", "quota_use"].map((table) => `DELETE FROM ${table}`));
   }
 

@@ -3,10 +3,11 @@ import { accountPages, nameOf, allOperatorPages } from "../pages.ts";
 import { setTheme } from "../parts/theme-choice.tsx";
 import type { IconName } from "../parts/icons.tsx";
 import { toast } from "../parts/toasts.tsx";
+import { type Language, languages } from "../language.ts";
 import { get } from "../request.ts";
 import { accountPath } from "../parts/account-link.tsx";
 import { navigate } from "../route.ts";
-import { account, operatorNumbers, signOut } from "../session.ts";
+import { account, keepLanguage, operatorNumbers, signOut } from "../session.ts";
 import { chapters } from "./chapters.ts";
 import { readEntries } from "../pages/playground/conversation-store.ts";
 import { owner } from "../pages/playground/owner.ts";
@@ -111,6 +112,11 @@ function commands(): readonly Item[] {
     command("light", t("palette.light"), "sun", "appearance switch", () => setTheme("light")),
     command("dark", t("palette.dark"), "moon", "appearance switch", () => setTheme("dark")),
     command("system", t("palette.system"), "system", "appearance switch", () => setTheme("system")),
+    ...Object.entries(languages).map(([code, { name }]) =>
+      command(`language ${code}`, t("palette.language", { name }), "globe", "language sprache 语言", () =>
+        keepLanguage(code as Language, true),
+      ),
+    ),
     command("out", t("common.sign_out"), "leave", "leave log out", () => {
       void signOut().catch((error: Error) => toast(error.message, "failed"));
     }),

@@ -34,6 +34,8 @@ type OverTimeProps = Readonly<{
   /** "*": all accounts, or the one that the address names. Absent: the own one. */
   account?: string;
   splits: readonly Split[];
+  /** What the page is about. */
+  only?: Readonly<{ model?: string; node?: string }>;
   /** More filters of the page. */
   children?: ComponentChildren;
   /** What leads from the figures to what they count, for operators. */
@@ -42,11 +44,12 @@ type OverTimeProps = Readonly<{
   below?: (answer: Answer) => ComponentChildren;
 }>;
 
-export function OverTime({ account = "", splits, children, counted, below }: OverTimeProps): VNode {
+export function OverTime({ account = "", splits, only = {}, children, counted, below }: OverTimeProps): VNode {
   const asked = askedIn(place.value.query, splits);
   const { filters, range, by } = asked;
   const query = {
     ...exclusive(filters),
+    ...only,
     ...(range && { range }),
     by,
     account: account === "*" ? asked.account || "*" : account,
@@ -92,8 +95,8 @@ export function OverTime({ account = "", splits, children, counted, below }: Ove
             <Drawn answer={value} asked={asked}>
               {counted?.(value)}
             </Drawn>
-            {value.parts.length > 0 && (
-              <Parts answer={value} by={by} splits={splits} isLogged={counted !== undefined} />
+            {value.parts.length > 0 && splits.length > 1 && (
+              <Parts answer={value} by={by} splits={splits} logged={account === "*" ? only : null} />
             )}
             {below?.(value)}
           </div>
@@ -242,11 +245,13 @@ function Drawn({ answer, asked: { measure: wanted, by }, children }: DrawnProps)
 
 type Part = Answer["parts"][number];
 
-type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]; isLogged: boolean }>;
+/** What the page is about, for operators. */
+type Logged = OverTimeProps["only"] | null;
+type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]; logged: Logged }>;
 
 /** Of what it is made: a click on a name shows that alone. */
-function Parts({ answer, by, splits, isLogged }: PartsProps): VNode {
-  const columns = columnsOf(answer, by, isLogged);
+function Parts({ answer, by, splits, logged }: PartsProps): VNode {
+  const columns = columnsOf(answer, by, logged);
   const title = t("over_time.parts");
   return (
     <Card
@@ -273,7 +278,7 @@ function Parts({ answer, by, splits, isLogged }: PartsProps): VNode {
   );
 }
 
-function columnsOf(answer: Answer, by: Split, isLogged: boolean): readonly DataColumn<Part>[] {
+function columnsOf(answer: Answer, by: Split, logged: Logged): readonly DataColumn<Part>[] {
   const { parts, total } = answer;
   // What is counted of nodes is not billed.
   const isPaid = by !== "node" && (sells.value || total.billed_tokens > 0);
@@ -298,7 +303,7 @@ function columnsOf(answer: Answer, by: Split, isLogged: boolean): readonly DataC
     figureColumn("share", "over_time.share", amountOf, (amount) => share(amount, all)),
     figureColumn("requests", "common.requests", ({ requests }) => requests, count, {
       cell: (part) => {
-        const log = isLogged ? partInLog(answer, part, by) : null;
+        const log = logged && partInLog(answer, part, by, logged);
         return log === null ? count(part.requests) : <a href={log}>{count(part.requests)}</a>;
       },
     }),
@@ -328,13 +333,13 @@ export function inLog({ from, until }: Answer, more: Readonly<Record<string, str
   return `/operator/log${search({ model, endpoint, key, account, from, to: until, ...more })}`;
 }
 
-function partInLog(answer: Answer, { name, label }: Part, by: Split): string | null {
+function partInLog(answer: Answer, { name, label }: Part, by: Split, only: object): string | null {
   if (name === null || name === "") return null;
-  if (by === "node") return inLog(answer, { node: name, reason: "served" });
+  if (by === "node") return inLog(answer, { ...only, node: name, reason: "served" });
   // Of all accounts, a key's label begins with its account.
   const [account, key, ...more] =
     by !== "key" || label === null ? [] : name.includes(" ") ? label.split(", ") : ["", label];
   if (by === "key" && (key === undefined || more.length > 0)) return null;
   const of = by === "key" ? { ...(account && { account }), key: key! } : { [by]: by === "account" ? label! : name };
-  return inLog(answer, { ...of, reason: "charged" });
+  return inLog(answer, { ...only, ...of, reason: "charged" });
 }

@@ -1,19 +1,21 @@
 // Where operators land: what needs them, what runs now, and what was used over time by all accounts or one.
-import type { ComponentChildren, VNode } from "preact";
+import type { VNode } from "preact";
 import type { OperatorAlert } from "../../../api/server.ts";
 import type { OverTime as Answer } from "../../../api/over-time.ts";
 import { count, date } from "../../format.ts";
 import { Figure } from "../../parts/figure.tsx";
-import { inLog, OverTime } from "../../parts/over-time.tsx";
+import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Icon, type IconName } from "../../parts/icons.tsx";
 import { Failure } from "../../parts/states.tsx";
+import { said } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { changeQuery, place } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
-import { rich, t } from "../../texts.ts";
+import { t } from "../../texts.ts";
 import { Card } from "../../parts/card.tsx";
+import { countedIn } from "./counted.tsx";
 import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 
 const splits = ["model", "account", "node", "key", "endpoint"] as const;
@@ -25,7 +27,7 @@ export const ActivityPage = (): VNode => (
       <OverTime
         account="*"
         splits={splits}
-        counted={(answer) => <Counted of={answer} />}
+        counted={countedIn({})}
         below={(answer) => answer.reasons.length > 0 && <Reasons of={answer} />}
       >
         <input
@@ -94,8 +96,7 @@ const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (
       {alerts.map(({ kind, about, values, path }) => (
         <li key={kind + about}>
           <a href={path}>
-            <Icon name={alertIcons[kind]} size={16} />{" "}
-            {t(`alert.${kind}`, "day" in values ? { ...values, day: date(values.day!) } : values)}
+            <Icon name={alertIcons[kind]} size={16} /> {t(`alert.${kind}`, shownValues(values))}
           </a>
         </li>
       ))}
@@ -103,17 +104,14 @@ const Alerts = ({ alerts }: { alerts: readonly OperatorAlert[] }): VNode => (
   </Card>
 );
 
-type Reason = Answer["reasons"][number];
+/** As they stand in its sentence. */
+const shownValues = ({ day = "", problem = "", ...values }: OperatorAlert["values"]): OperatorAlert["values"] => ({
+  ...values,
+  day: day === "" ? "" : date(day),
+  problem: said(String(problem)),
+});
 
-/** Each figure leads to the requests that it counts. */
-const Counted = ({ of: answer }: { of: Answer }): VNode => {
-  const to = (reason: string) => (inner: ComponentChildren) => <a href={inLog(answer, { reason })}>{inner}</a>;
-  const [refused = 0, failed = 0, left = 0] = (["refused", "failed", "left"] as const).map(
-    (each) => answer.course?.total[each][0],
-  );
-  const links = { charged: to("charged"), broken: to("broken"), gone: to("left"), denied: to("refused") };
-  return <p>{rich("activity.in_log", { requests: answer.total.requests, refused, failed, left, ...links })}</p>;
-};
+type Reason = Answer["reasons"][number];
 
 /** They are of all requests of the time, whatever the figures are limited to. */
 const reasonColumns = ({ from, until: to }: Answer): readonly DataColumn<Reason>[] => {

@@ -10,6 +10,7 @@ import { Page } from "../../parts/page.tsx";
 import { Select } from "../../parts/select.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
+import { saidEach } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { changeQuery, place } from "../../route.ts";
@@ -82,7 +83,8 @@ function Filters({ filter }: { filter: Filter }): VNode {
     <input
       type="search"
       aria-label={label}
-      placeholder={label}
+      title={label}
+      placeholder={t(name === "operator" ? "accounts.operator" : "common.account")}
       value={filter[name]}
       onChange={(event) => change({ [name]: event.currentTarget.value.trim() })}
     />
@@ -126,18 +128,16 @@ const columns: readonly DataColumn<Entry>[] = [
     cell: ({ subject }) =>
       subject === "" ? <span class="quiet">{t("audit.server")}</span> : <AccountLink name={subject} />,
   },
-  { id: "detail", name: "audit.detail", look: "parted sentence", cell: ({ detail }) => detail },
+  { id: "detail", name: "audit.detail", look: "parted sentence", cell: ({ detail }) => saidEach(detail) },
   {
-    id: "operator",
-    name: "accounts.operator",
-    look: "quiet parted",
-    cell: ({ operator }) => (operator === "" ? "" : <AccountLink name={operator} />),
-  },
-  {
-    id: "address",
-    name: "audit.address",
-    look: "quiet small-text parted",
-    room: "wide",
-    cell: ({ address }) => address,
+    id: "by",
+    name: "audit.by",
+    look: "parted",
+    cell: ({ operator, address }) => (
+      <>
+        {operator !== "" && <AccountLink name={operator} />}
+        <p class="quiet small-text">{address}</p>
+      </>
+    ),
   },
 ];

@@ -6,14 +6,19 @@ import { compact, count, price } from "../../format.ts";
 import { Card } from "../../parts/card.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Figure } from "../../parts/figure.tsx";
+import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
+import { said } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
 import { type Resource, useEvery, useResource } from "../../resource.ts";
 import { rowOf } from "../../route.ts";
+import { countedIn } from "./counted.tsx";
 import { operatorNumbers, sells } from "../../session.ts";
 import { rich, t } from "../../texts.ts";
 import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
+
+const splits = ["account", "key", "endpoint"] as const;
 
 type OperatorModel = OperatorModels["models"][number];
 
@@ -130,6 +135,7 @@ function Model({ of: model }: { of: OperatorModel }): VNode {
           <Fact name={t("models.kind")} value={kind} />
         </dl>
       </Card>
+      <OverTime account="*" splits={splits} only={{ model: id }} counted={countedIn({ model: id })} />
     </div>
   );
 }
@@ -308,7 +314,15 @@ function SickNodes(): VNode | null {
       )}
       {sick.map(({ name, url, problem }) => (
         <p key={name} class="notice" role="status">
-          <span>{rich("models.sick", { name, url, problem, strong, code: (inner) => <code>{inner}</code> })}</span>
+          <span>
+            {rich("models.sick", {
+              name,
+              url,
+              problem: said(problem ?? ""),
+              strong,
+              code: (inner) => <code>{inner}</code>,
+            })}
+          </span>
         </p>
       ))}
     </>

@@ -8,12 +8,15 @@ import { Card } from "../../parts/card.tsx";
 import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Meter } from "../../parts/meter.tsx";
+import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { toastWithUndo } from "../../parts/toasts.tsx";
+import { said } from "../../phrases.ts";
 import { get, post, search } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { rowOf } from "../../route.ts";
+import { countedIn } from "./counted.tsx";
 import { operatorNumbers } from "../../session.ts";
 import { t } from "../../texts.ts";
 import { useWish } from "../../wish.ts";
@@ -25,6 +28,7 @@ import { Fact } from "../../parts/fact.tsx";
 /** What the palette asks the page to do. */
 type NodeWish = Readonly<{ act: "drain" | "resume"; name: string }>;
 
+const splits = ["node"] as const;
 const list = "/operator/nodes";
 const edit = "/operator/config?table=nodes";
 
@@ -168,12 +172,13 @@ const Node = ({ of: node }: { of: OperatorNode }): VNode => (
         ))}
       </dl>
     </Card>
+    <OverTime account="*" splits={splits} only={{ node: node.name }} counted={countedIn({ node: node.name })} />
   </div>
 );
 
 const Trouble = ({ node: { problem, drained_since: since, busy } }: { node: OperatorNode }): VNode => (
   <>
-    {problem !== null && <p>{sentence(problem)}</p>}
+    {problem !== null && <p>{sentence(said(problem))}</p>}
     {since !== null && <p role="status">{t("nodes.drained_since", { since: moment(since), running: busy })}</p>}
   </>
 );
@@ -202,7 +207,7 @@ const Facts = ({ node }: { node: OperatorNode }): VNode => (
         value={
           <>
             <a href={`/operator/log${search({ node: node.name, reason: "broken" })}`}>{moment(node.last_error.at)}</a>:{" "}
-            {node.last_error.message}
+            {said(node.last_error.message)}
           </>
         }
       />
@@ -314,6 +319,6 @@ const TestOutcome = ({ of: { model, first_token_ms: first, took_ms: took, proble
   ) : (
     <p>
       <span class="badge bad">{t("nodes.failed")}</span> {model === null ? "" : `${model}: `}
-      {sentence(problem)}
+      {sentence(said(problem))}
     </p>
   );

@@ -1,7 +1,7 @@
 // Sends a request and reads its stream into the answer, event by event.
 import { consoleHeader } from "../../../api/console-header.ts";
 import { now } from "../../clock.ts";
-import { messageOf } from "../../request.ts";
+import { inWords, messageOf } from "../../request.ts";
 import { t } from "../../texts.ts";
 import type { Answer, DialectName, Settings, Turn } from "./conversation.ts";
 import { chatCompletions } from "./chat-completions.ts";
@@ -31,6 +31,7 @@ export async function receive(
     if (cancelSignal.aborted) answer.state = "stopped";
     else fail(answer, { message: whyBroken(error, answer) });
   } finally {
+    if (answer.error !== null) answer.error = await inWords(answer.error);
     answer.totalMs = now() - answer.startedAt;
   }
 }

@@ -112,8 +112,8 @@ describe.skipIf(withoutBrowser)("numbers that count requests", () => {
   /** Those of the page that stand for a number, or below one. */
   const linksIn = (page: Page): Promise<Link[]> =>
     page.evaluate<Link[]>(`[...document.querySelectorAll("main a[href^='/operator/log?']")].flatMap((link) => {
-      const [, own] = /^([\\d,]+)(?: (?!ms|tokens).*)?$/.exec(link.textContent.trim()) ?? [];
-      const number = own ?? link.closest(".card")?.querySelector(":scope > .figure")?.textContent;
+      const [, own] = /^([\\d,]+)(?: (?:charged|refused|failed|with|request).*)?$/.exec(link.textContent.trim()) ?? [];
+      const number = own ?? link.closest(".card")?.querySelector(":scope > .figure-name + .figure")?.textContent;
       if (number !== undefined) link.classList.add("counted");
       return number === undefined ? [] : [{ href: link.getAttribute("href"), number: Number(number.replaceAll(",", "")) }];
     })`);

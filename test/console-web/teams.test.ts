@@ -67,9 +67,13 @@ describe.skipIf(withoutBrowser)("a team in a browser", () => {
       await admin.page.getByRole("button", { name: "Revoke nightly" }).waitFor();
       if (shots !== undefined) await photograph(admin);
       await admin.page.getByRole("button", { name: "Remove bob@example.org" }).click();
-      await admin.page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
       await admin.page.getByRole("button", { name: "Remove bob@example.org" }).waitFor({ state: "detached" });
       expect(await statusOf(key)).toBe(401);
+      await admin.page.getByRole("button", { name: "Undo" }).click();
+      await admin.page.getByText("of 300,000").waitFor();
+      expect(await statusOf(key)).toBe(200);
+      await admin.page.getByRole("button", { name: "Remove bob@example.org" }).click();
+      await admin.page.getByRole("button", { name: "Remove bob@example.org" }).waitFor({ state: "detached" });
       await colleague.page.reload();
       await colleague.page.getByText("You are in no team").waitFor();
       expect(admin.problems).toEqual([]);

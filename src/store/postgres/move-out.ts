@@ -193,7 +193,9 @@ async function copy(
     async (session) => {
       const send = sendIn(session);
       target.transaction(() => target.run("DELETE FROM audit_log"))();
-      for (const table of movedTables) await takeTable(send, target, table, progress);
+      for (const table of movedTables) {
+        await fill(send, target, table, { rows: rowsOfMoved[table.name] ?? table.name, progress });
+      }
       await takeMarks(send, target);
       await compare(send, target);
       const responses = await takeBeside(send, part, ledger);
@@ -261,25 +263,31 @@ async function* rowsOf(send: Send, query: string, atOnce = rowsAtOnce): AsyncIte
   await send(statement("close rows", "CLOSE moved"));
 }
 
-async function takeTable(
+type Filling = Readonly<{
+  /** The table's name in the file. */
+  into?: string;
+  /** Which rows, and in which order. */
+  rows?: string;
+  atOnce?: number;
+  progress?: (line: string) => void;
+}>;
+
+/** Gives how many rows there are. */
+async function fill(
   send: Send,
   target: Sqlite,
   { name, columns }: MovedTable,
-  progress: (line: string) => void,
-): Promise<void> {
+  { into = name, rows: which = name, atOnce = rowsAtOnce, progress = () => {} }: Filling = {},
+): Promise<number> {
   // Line 1 is left out: what is folded stands before it.
   let sequence = 1;
   const isJournal = name === "journal";
   const names = [...(isJournal ? ["sequence"] : []), ...columns.map((column) => column.name)];
   const insert = target.prepare<unknown, Value[]>(
-    `INSERT INTO ${name} (${names.map((column) => `"${column}"`).join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+    `INSERT INTO ${into} (${names.map((column) => `"${column}"`).join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
   );
-  const query =
-    name === "quota_use"
-      ? `SELECT account_id::float8 AS account_id, quota, period, used::float8 AS used FROM (${quotasInDatabase}) AS uses`
-      : `SELECT ${columns.map(read).join(", ")} FROM ${name}${isJournal ? " ORDER BY journal.at, billing_key" : ""}`;
   let done = 0;
-  for await (const rows of rowsOf(send, query)) {
+  for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} FROM ${which}`, atOnce)) {
     target.transaction(() => {
       for (const row of rows) {
         const values = columns.map(({ name: column, type }): Value => {
@@ -293,7 +301,14 @@ async function takeTable(
     if (done % (100 * rowsAtOnce) === 0) progress(`${done.toLocaleString("en-US")} rows of ${name}`);
   }
   insert.finalize();
+  return done;
 }
+
+/** Of the tables whose rows are others, or have an order. */
+const rowsOfMoved: Readonly<Record<string, string>> = {
+  quota_use: `(${quotasInDatabase}) AS uses`,
+  journal: "journal ORDER BY journal.at, billing_key",
+};
 
 async function takeMarks(send: Send, target: Sqlite): Promise<void> {
   const mark = statement("folded mark", "SELECT value::float8 AS at FROM counters WHERE name = 'folded_at'");
@@ -316,59 +331,37 @@ async function compare(send: Send, target: Sqlite): Promise<void> {
 
 /** What stands in files beside the ledger's; gives how many responses are stored. */
 async function takeBeside(send: Send, part: (name: string) => string, ledger: string): Promise<number> {
-  const stored = openStoredResponses(part(responsesName));
-  let responses = 0;
-  try {
-    const put = stored.prepare<unknown, Value[]>(
-      `INSERT INTO responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
-    const query = `SELECT id, account_id::float8 AS account_id, previous_id, kept_at::float8 AS kept_at,
-      bytes::float8 AS bytes, input, output, settings FROM stored_responses ORDER BY kept_at, id`;
-    for await (const rows of rowsOf(send, query, 1)) {
-      for (const row of rows) put.run(...Object.values(row));
-      responses += rows.length;
-    }
-    stored.run(`INSERT INTO responses_use (account_id, responses, bytes)
+  const stored = { into: "responses", rows: "stored_responses ORDER BY kept_at, id", atOnce: 1 };
+  const responses = await within(openStoredResponses(part(responsesName)), async (file) => {
+    const count = await fill(send, file, besideTable("stored_responses"), stored);
+    file.run(`INSERT INTO responses_use (account_id, responses, bytes)
       SELECT account_id, count(*), sum(bytes) FROM responses GROUP BY account_id`);
-    stored.run("PRAGMA wal_checkpoint(TRUNCATE)");
-  } finally {
-    stored.close();
-  }
+    return count;
+  });
   // Made as the server makes them, then filled.
   openFilesDatabase(part(filesDatabaseName)).close();
-  for (const table of besideFiles) await fill(send, part(filesDatabaseName), table, "", recordsAtOnce);
+  await within(openForWriting(part(filesDatabaseName)), async (file) => {
+    for (const table of besideFiles) await fill(send, file, table, { atOnce: recordsAtOnce });
+  });
   openRequestLog(part(requestsName), ledger, 1).close();
-  await fill(send, part(requestsName), besideTable("failed_requests"), "ORDER BY sequence");
-  await fill(send, part(requestsName), besideTable("request_addresses"));
-  const ofRequests = "WHERE name IN ('failed_requests', 'failed_gone')";
-  await fill(send, part(requestsName), besideTable("counters"), ofRequests);
+  await within(openForWriting(part(requestsName)), async (file) => {
+    await fill(send, file, besideTable("failed_requests"), { rows: "failed_requests ORDER BY sequence" });
+    await fill(send, file, besideTable("request_addresses"));
+    const ofRequests = "counters WHERE name IN ('failed_requests', 'failed_gone')";
+    await fill(send, file, besideTable("counters"), { rows: ofRequests });
+  });
   openActivity(part(activityName)).close();
-  await fill(send, part(activityName), besideTable("activity"));
+  await within(openForWriting(part(activityName)), (file) => fill(send, file, besideTable("activity")));
   return responses;
 }
 
-async function fill(
-  send: Send,
-  file: string,
-  { name: table, columns }: MovedTable,
-  which = "",
-  atOnce = rowsAtOnce,
-): Promise<void> {
-  const target = openForWriting(file);
+/** All of it is in the file itself then. */
+async function within<Result>(file: Sqlite, work: (file: Sqlite) => Promise<Result>): Promise<Result> {
   try {
-    const names = columns.map(({ name }) => `"${name}"`);
-    const put = target.prepare<unknown, Value[]>(
-      `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
-    );
-    for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} FROM ${table} ${which}`, atOnce)) {
-      target.transaction(() => {
-        for (const row of rows) put.run(...columns.map(({ name }) => row[name]!));
-      })();
-    }
-    put.finalize();
-    target.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    const result = await work(file);
+    file.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    return result;
   } finally {
-    target.close();
+    file.close();
   }
 }

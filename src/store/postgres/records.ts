@@ -44,11 +44,9 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
       firstDayOfMonth(now),
       firstDayOfNextMonth(now),
     );
-    const sum = (uses: readonly DayUse[]) => uses.reduce((total, { used }) => total + used, 0);
     const useOf = (uses: readonly DayUse[]): KeyUse => ({
       usedAt: null, // the key's record says it
-      day: sum(uses.filter(({ day }) => day === dayOf(now))),
-      month: sum(uses),
+      ...usedAmong(uses, now),
     });
     return new Map([...Map.groupBy(rows, ({ key }) => key)].map(([key, uses]) => [key, useOf(uses)]));
   }
@@ -61,11 +59,12 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
       arrayOf(members),
       firstDayOfMonth(now),
     );
-    const sum = (uses: readonly DayUse[]) => uses.reduce((total, { used }) => total + used, 0);
-    return members.map((id) => {
-      const uses = rows.filter(({ member, day }) => member === id && day < firstDayOfNextMonth(now));
-      return { day: sum(uses.filter(({ day }) => day === dayOf(now))), month: sum(uses) };
-    });
+    return members.map((id) =>
+      usedAmong(
+        rows.filter(({ member, day }) => member === id && day < firstDayOfNextMonth(now)),
+        now,
+      ),
+    );
   }
 
   async count(): Promise<number> {
@@ -116,6 +115,12 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
     return (await this.ask<{ highest: number }>(statement("last number", text), table))[0]!.highest;
   }
 }
+
+/** Of a month's days. */
+const usedAmong = (uses: readonly DayUse[], now: Ms): Omit<KeyUse, "usedAt"> => ({
+  day: uses.reduce((sum, { day, used }) => (day === dayOf(now) ? sum + used : sum), 0),
+  month: uses.reduce((sum, { used }) => sum + used, 0),
+});
 
 const memberUse = statement(readMemberUse.name, readMemberUse.text);
 const keyUse = statement(

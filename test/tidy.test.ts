@@ -363,7 +363,7 @@ describe("where limits stand", () => {
 type Home = Readonly<{ what: string; sign: RegExp; home: RegExp; example: string }>;
 
 const homes: readonly Home[] = [
-  { what: "SQLite", sign: /["']bun:sqlite["']/, home: /^src\/store\//, example: 'from "bun:sqlite"' },
+  { what: "SQLite", sign: /["']bun:sqlite["']|["']drizzle-orm/, home: /^src\/store\//, example: 'from "bun:sqlite"' },
   { what: "Elysia", sign: /["']elysia["']/, home: /^src\/(http|threads|console)\//, example: 'from "elysia"' },
   {
     what: "the client of MCP servers",

@@ -1,6 +1,7 @@
 // What operators ask of the list of accounts, and what it says of each.
 import type { AccountSort, AccountState } from "../core/account-columns.ts";
-import type { AccountId, Ms, PlanId } from "../core/types.ts";
+import type { Ms, PlanId } from "../core/types.ts";
+import type { AccountSummary } from "./people/accounts.ts";
 
 /** Null: any. */
 export type AccountsAsked = Readonly<{
@@ -24,27 +25,20 @@ export type AccountsAsked = Readonly<{
   pageRows: number;
 }>;
 
-export type AccountLine = Readonly<{
-  id: AccountId;
-  email: string;
-  plan: PlanId;
-  credit: number;
-  operator: boolean;
-  team: boolean;
-  disabled: boolean;
-  createdAt: Ms;
-  costCenter: string | null;
-  /** Of which teams it is a member. */
-  teams: string | null;
-  /** When a key or a browser of it was last used, or a little earlier. */
-  activeAt: Ms | null;
-  /** Balance tokens and tokens of models, in the UTC day and month. */
-  today: number;
-  todayTokens: number;
-  month: number;
-  monthTokens: number;
-  /** Thousandths of the day's allowance; null where there is none. */
-  limit: number | null;
-}>;
+export type AccountLine = AccountSummary &
+  Readonly<{
+    costCenter: string | null;
+    /** Of which teams it is a member. */
+    teams: string | null;
+    /** When a key or a browser of it was last used, or a little earlier. */
+    activeAt: Ms | null;
+    /** Balance tokens and tokens of models, in the UTC day and month. */
+    today: number;
+    todayTokens: number;
+    month: number;
+    monthTokens: number;
+    /** Thousandths of the day's allowance; null where there is none. */
+    limit: number | null;
+  }>;
 
 export type AccountsFound = Readonly<{ rows: readonly AccountLine[]; total: number; page: number }>;

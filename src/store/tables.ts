@@ -29,9 +29,6 @@ export const columnTypes = {
   caseless: { sqlite: "text", postgres: "text" },
   /** SHA-256. */
   hash: { sqlite: "blob", postgres: "bytea" },
-  bytes: { sqlite: "blob", postgres: "bytea" },
-  /** PostgreSQL's own times. */
-  moment: { sqlite: "text", postgres: "timestamp with time zone" },
   /** JSON: an array of texts. */
   list: { sqlite: "text", postgres: "text" },
 } as const;
@@ -48,8 +45,6 @@ type DataOf = {
   exact: string;
   caseless: string;
   hash: Uint8Array;
-  bytes: Uint8Array;
-  moment: string;
   list: string;
 };
 
@@ -60,7 +55,7 @@ export type Column<
 > = Readonly<{
   kind: Kind;
   mayBeNull: MayBeNull;
-  default?: number | string | boolean;
+  default?: number | string;
   /** The only texts that it may have. */
   allowed?: readonly string[];
   /** For types alone. */
@@ -75,11 +70,8 @@ export type Table = Readonly<{
   indexes?: Readonly<Record<string, readonly string[]>>;
 }>;
 
-export const column = <Kind extends ColumnKind>(kind: Kind): Column<Kind, DataOf[Kind], false> => ({
-  kind,
-  mayBeNull: false,
-});
-export const orNull = <Kind extends ColumnKind, Data>(of: Column<Kind, Data>): Column<Kind, Data, true> => ({
+const column = <Kind extends ColumnKind>(kind: Kind): Column<Kind, DataOf[Kind], false> => ({ kind, mayBeNull: false });
+const orNull = <Kind extends ColumnKind, Data>(of: Column<Kind, Data>): Column<Kind, Data, true> => ({
   ...of,
   mayBeNull: true,
 });
@@ -89,15 +81,15 @@ const oneOf = <Text extends string>(...allowed: readonly Text[]): Column<"text",
   allowed,
 });
 /** A default is also what rows from before the column have. */
-export const withDefault = <Of extends Column, Value extends number | string | boolean>(of: Of, value: Value) => ({
+const withDefault = <Of extends Column, Value extends number | string>(of: Of, value: Value) => ({
   ...of,
   default: value,
 });
 
 export const whole = column("whole");
-export const small = column("small");
+const small = column("small");
 export const text = column("text");
-export const flag = column("flag");
+const flag = column("flag");
 const hash = column("hash");
 const plan: Column<"text", PlanId, false> = text;
 const priority: Column<"text", Priority, false> = { kind: "text", mayBeNull: false };

@@ -6,6 +6,7 @@ import { Database } from "../../src/store/postgres/database.ts";
 import { migrate } from "../../src/store/postgres/migrations.ts";
 import { PostgresOffice, PostgresSessions } from "../../src/store/postgres/office.ts";
 import { postgresTables } from "../../src/store/postgres/schema.ts";
+import { getTableConfig } from "drizzle-orm/pg-core";
 import { type Databases, startDatabases } from "../fixtures/postgres.ts";
 import { Desks } from "./desks.ts";
 import { cheapHasher, noon, Office, plans } from "./office.ts";
@@ -83,7 +84,8 @@ export class PostgresStore<Server extends Databases = Databases> implements Stor
 
   async open(): Promise<Opened> {
     for (const database of this.#databases.splice(0)) await database.close();
-    await this.#client!.unsafe(`TRUNCATE ${Object.keys(postgresTables).join(", ")}`);
+    const tables = postgresTables.map(({ table }) => getTableConfig(table).name);
+    await this.#client!.unsafe(`TRUNCATE ${tables.join(", ")}`);
     const time = { now: noon };
     const another = () => this.office(time);
     return { office: another(), another, time, rows: (text) => this.rows(text) };

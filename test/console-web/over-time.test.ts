@@ -193,6 +193,27 @@ describe.skipIf(withoutBrowser || onPostgres)("usage over time", () => {
     const few = requestsOf(today - 2 * dayMs, today, undefined, "core-3").length;
     await shows(page, few);
     await expectEventually(() => page.getByRole("region", { name: "Requests" }).locator("tbody tr").count(), few);
+    // Each page of them has an address, and other filters begin with the first.
+    await page.goto("/usage?range=1y");
+    const row = page.getByRole("region", { name: "Requests" }).locator("tbody tr").first();
+    const textOf = () => row.innerText();
+    const older = page.getByRole("navigation", { name: "Pages: Requests" }).getByRole("button", { name: "Older" });
+    await older.click();
+    await page.waitForURL(/after=/);
+    const second = page.url();
+    await older.click();
+    await page.waitForURL((url) => /after=/.test(url.search) && url.href !== second);
+    await page.getByRole("button", { name: "Newer" }).click();
+    expect(page.url()).toBe(second);
+    await expectEventually(() => page.locator("[aria-busy=true]").count(), 0);
+    const text = await textOf();
+    await page.reload();
+    await expectEventually(textOf, text);
+    await page.getByRole("button", { name: "Newer" }).click();
+    await page.waitForURL(/usage\?range=1y$/);
+    await older.click();
+    await page.getByRole("combobox", { name: "Model" }).selectOption("core-3");
+    await page.waitForURL(/usage\?range=1y&model=core-3$/);
     for (const wrong of ["from=x", "from=2026-02-02&to=2026-02-01", "range=2y", "by=salary", "key=x"]) {
       expect([wrong, (await page.request.get(`/console/api/over-time?${wrong}`)).status()]).toEqual([wrong, 400]);
     }
@@ -332,6 +353,27 @@ describe.skipIf(withoutBrowser || onPostgres)("usage over time", () => {
     await page.getByRole("button", { name: "Node", exact: true }).click();
     await tile(page, "Refused or failed").click();
     await shot(page, "activity-failed");
+
+    // A model's page and a node's have their own.
+    const api = async (query: string) => {
+      const reply = await page.request.get(`/console/api/over-time?range=24h&${query}`);
+      return reply.ok() ? ((await reply.json()) as OverTime) : reply.status();
+    };
+    const [each, one] = [await api("account=*&by=node"), await api("account=*&by=node&node=demo")] as [
+      OverTime,
+      OverTime,
+    ];
+    expect(one.parts).toEqual(each.parts.filter(({ name }) => name === "demo"));
+    expect(one.total).toMatchObject({ requests: one.parts[0]!.requests, input: one.parts[0]!.input });
+    expect(one.total.requests).toBeGreaterThan(0);
+    expect(one.course!.steps).toEqual(each.course!.series.find(({ label }) => label === "demo")!.steps);
+    for (const wrong of ["account=*&by=model", "account=*&by=node&model=core-3", `account=${ada}&by=node`, "by=node"])
+      expect([wrong, await api(`${wrong}&node=demo`)]).toEqual([wrong, 400]);
+    await person.goTo("/operator/nodes/demo?range=24h&show=requests", "demo");
+    await shows(page, one.total.requests);
+    await person.goTo("/operator/models/core-3?range=24h", "core-3");
+    await shows(page, requestsOf(Date.parse(each.from), Infinity, null, "core-3").length + 1); // and the newcomer's
+    await expectAccessible(page);
     expect(person.problems).toEqual([]);
   });
 

@@ -303,9 +303,8 @@ const unconfigured = (): never => {
 /** As the stores answer it, without what was used. */
 async function accountsPage(office: Office, text: string, page: number, pageRows: number) {
   const found = (await office.accounts.list()).filter(({ email }) => email.includes(text));
-  const rows = found.slice((page - 1) * pageRows, page * pageRows).map(({ created_at, ...account }) => ({
+  const rows = found.slice((page - 1) * pageRows, page * pageRows).map((account) => ({
     ...account,
-    createdAt: Date.parse(created_at),
     costCenter: null,
     teams: null,
     activeAt: null,

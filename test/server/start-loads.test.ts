@@ -23,7 +23,7 @@ test("a start on a ledger of this version loads what the first request needs, an
   const loaded = modules.map((file) => relative(root, file));
 
   const packages = loaded.flatMap((file) => /^(?:.*\/)?node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []);
-  // Elysia and what it needs
+  // Elysia and what it needs: no drizzle, which only the making of a ledger and PostgreSQL need
   expect([...new Set(packages)].toSorted()).toEqual([
     "@sinclair/typebox",
     "cookie",

@@ -17,6 +17,8 @@ export const OverTimeQuery = Type.Object(
     by: Type.Optional(oneOf([...usageSplits, "node"])),
     /** An e-mail address or a team, or "*": all. Absent: the own one, which others than operators and admins always get. */
     account: Type.Optional(Type.String({ maxLength: 500 })),
+    /** What was counted of one node, of all accounts. */
+    node: Type.Optional(Type.String({ maxLength: 500 })),
   },
   closed,
 );

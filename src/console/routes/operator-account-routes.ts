@@ -226,9 +226,8 @@ function askedOf(
   };
 }
 
-const rowOf = ({ costCenter, createdAt, activeAt, todayTokens, monthTokens, ...line }: AccountLine): AccountRow => ({
+const rowOf = ({ costCenter, activeAt, todayTokens, monthTokens, ...line }: AccountLine): AccountRow => ({
   ...line,
-  created_at: timeOf(createdAt),
   cost_center: costCenter,
   active_at: activeAt === null ? null : timeOf(activeAt),
   today_tokens: todayTokens,

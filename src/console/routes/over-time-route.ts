@@ -30,12 +30,12 @@ const allAccounts = "*";
 
 type Parts = Pick<ConsoleParts, "activity" | "usage" | "office" | "clock">;
 type By = NonNullable<OverTimeQuery["by"]>;
-type Asked = Readonly<{ account: AccountId; by: By; filter: ReturnType<typeof ownFilter> }>;
+type Asked = Readonly<{ account: AccountId; by: By; node: string | null; filter: ReturnType<typeof ownFilter> }>;
 
 export function overTimeRoute(parts: Parts): Route {
   const { office, clock } = parts;
   return route("GET /over-time", async ({ visitor, query }) => {
-    const { account: wanted = "", by = "model", range, text: _, ...rest } = { text: "", ...query };
+    const { account: wanted = "", by = "model", range, node = null, text: _, ...rest } = { text: "", ...query };
     const filter = filterOf(rest);
     if (isFailure(filter)) return filter;
     const span = spanIn(filter, range ?? "30d", clock.wall());
@@ -48,7 +48,10 @@ export function overTimeRoute(parts: Parts): Route {
       }); // prettier-ignore
     });
     if (isFailure(subject)) return subject;
-    const asked = { account: subject.id, by, filter: ownFilter(filter) };
+    const asked = { account: subject.id, by, node, filter: ownFilter(filter) };
+    const isFiltered = Object.values(asked.filter).some((value) => value !== null);
+    if (node !== null && (subject.id !== everyAccount || by !== "node" || isFiltered))
+      return fail("invalid_request", "node needs account * and by node, and no other filter.");
     if (subject.id === everyAccount && by === "end_user")
       return fail("invalid_request", "by end_user needs an account.");
     const answer = await shown(parts, asked, span);
@@ -65,20 +68,23 @@ export function overTimeRoute(parts: Parts): Route {
 }
 
 async function shown(parts: Parts, asked: Asked, span: Span): Promise<Omit<OverTime, "range">> {
-  const { account, by, filter } = asked;
+  const { account, by, node, filter } = asked;
   const isOfAll = account === everyAccount;
   const of = { account, filter, by: by === "node" ? ("model" as const) : by };
   const ms = span.until - span.from;
+  const before = { from: span.from - ms, until: span.from };
   const [found, past, course] = await Promise.all([
-    parts.usage.overTime({ ...of, ...span }),
-    parts.usage.overTime({ ...of, from: span.from - ms, until: span.from, stepMs: ms }),
+    node === null ? parts.usage.overTime({ ...of, ...span }) : ofNode(parts, node, span),
+    node === null
+      ? parts.usage.overTime({ ...of, ...before, stepMs: ms })
+      : ofNode(parts, node, { ...before, stepMs: span.stepMs }),
     courseOf(parts, asked, span),
   ]);
   // Shorter steps would lack what is left of it.
   if (found.onlyDays) return shown(parts, asked, { ...spanBetween(Math.floor(span.from / dayMs) * dayMs, Math.ceil(span.until / dayMs) * dayMs), stepMs: dayMs }); // prettier-ignore
   const reasons = isOfAll ? await parts.activity.reasons(span.from, span.until) : [];
   const names = new Map<string | null, UsageStep[]>();
-  const steps = by === "node" ? nodeSteps(course, span) : found.steps;
+  const steps = by === "node" && node === null ? nodeSteps(course?.series, span) : found.steps;
   for (const step of steps) names.set(step.name, [...(names.get(step.name) ?? []), step]);
   const ranked = [...names]
     .map(([name, steps]) => ({ name, steps, sum: steps.reduce(plus, noUsage) }))
@@ -112,7 +118,11 @@ async function shown(parts: Parts, asked: Asked, span: Span): Promise<Omit<OverT
 }
 
 /** Counts are kept of accounts, models, nodes and keys, and not of what they have in common. */
-async function courseOf({ activity }: Parts, { account, by, filter }: Asked, span: Span): Promise<Activity | null> {
+async function courseOf(
+  { activity }: Parts,
+  { account, by, node, filter }: Asked,
+  span: Span,
+): Promise<Activity | null> {
   const { model, key, endpoint, endUser } = filter;
   if (endpoint !== null || endUser !== null) return null;
   if (account !== everyAccount) {
@@ -122,6 +132,7 @@ async function courseOf({ activity }: Parts, { account, by, filter }: Asked, spa
       : activity.read(span, "key", `${account} ${key}`);
   }
   if (key !== null) return null;
+  if (node !== null) return activity.read(span, "node", node);
   const split = activitySplits.find((split) => split === by) ?? "model";
   return model === null ? activity.read(span, split, null) : activity.read(span, "model", model);
 }
@@ -185,9 +196,14 @@ function columnsOf(steps: readonly UsageStep[], span: Span) {
   };
 }
 
+async function ofNode({ activity }: Parts, name: string, span: Span) {
+  const { all } = await activity.read(span, "node", name);
+  return { steps: nodeSteps([{ ...all, name }], span), onlyDays: false };
+}
+
 /** Sums by day do not know of nodes; what was counted does. */
-const nodeSteps = (course: Activity | null, { from, stepMs }: Span): UsageStep[] =>
-  (course?.series ?? []).flatMap(({ name, steps: { answered, input, cachedInput, output } }) =>
+const nodeSteps = (series: Activity["series"] = [], { from, stepMs }: Span): UsageStep[] =>
+  series.flatMap(({ name, steps: { answered, input, cachedInput, output } }) =>
     answered.flatMap((requests, at) => {
       const sums = { input: input[at]!, cachedInput: cachedInput[at]!, output: output[at]!, reasoning: 0 };
       return requests + sums.input === 0

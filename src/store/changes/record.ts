@@ -25,19 +25,32 @@ export type RecordOf<Name extends TableName> = {
   readonly [Field in keyof FieldsOf<Name>]: ValueOf<FieldsOf<Name>[Field]>;
 };
 
-type ColumnOfField = Readonly<{ column: string; kind: ColumnKind }>;
+type ColumnOfField = Readonly<{ column: string; camel: string; kind: ColumnKind }>;
 const columnsByField = new Map<TableName, ReadonlyMap<string, ColumnOfField>>(
   tableNames.map((table) => {
     const columns = Object.entries<Column>(tables[table].columns);
-    return [table, new Map(columns.map(([column, { kind }]) => [camel(column.replace(/_id$/, "")), { column, kind }]))];
+    return [
+      table,
+      new Map(
+        columns.map(([column, { kind }]) => [
+          camel(column.replace(/_id$/, "")),
+          { column, camel: camel(column), kind },
+        ]),
+      ),
+    ];
   }),
 );
 
 export const fieldsOf = (table: TableName): ReadonlyMap<string, ColumnOfField> => columnsByField.get(table)!;
 
-export function recordOf<Name extends TableName>(table: Name, row: Readonly<Record<string, unknown>>): RecordOf<Name> {
+/** `named`: whether a row has its columns' names as they are, or in camel case as drizzle gives them. */
+export function recordOf<Name extends TableName>(
+  table: Name,
+  row: Readonly<Record<string, unknown>>,
+  named: "column" | "camel" = "column",
+): RecordOf<Name> {
   const record: Record<string, unknown> = {};
-  for (const [field, { column, kind }] of fieldsOf(table)) record[field] = valueIn(kind, row[column]);
+  for (const [field, of] of fieldsOf(table)) record[field] = valueIn(of.kind, row[of[named]]);
   return record as RecordOf<Name>;
 }
 

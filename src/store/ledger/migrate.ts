@@ -104,5 +104,5 @@ function definitionOf(table: SqliteTable, name: string, column: Column): string 
   return parts.join(" ");
 }
 
-const literalOf = (value: number | string | boolean): string =>
-  typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value);
+const literalOf = (value: number | string): string =>
+  typeof value === "number" ? String(value) : `'${value.replaceAll("'", "''")}'`;

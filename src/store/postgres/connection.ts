@@ -10,7 +10,12 @@ export type Row = Readonly<Record<string, unknown>>;
 /** What came back for one statement: its rows, or why it failed. */
 export type StatementResult = readonly Row[] | StatementError;
 /** A statement by its name, which tests and messages use, with parameters for `$1` and so on. */
-export type Call = Readonly<{ statement: Statement; parameters: readonly Parameter[] }>;
+export type Call = Readonly<{
+  statement: Statement;
+  parameters: readonly Parameter[];
+  /** Its rows are wanted as arrays, as two columns of one name need it. */
+  inArrays?: boolean;
+}>;
 export type Statement = Readonly<{
   name: string;
   text: string;
@@ -151,10 +156,15 @@ class PostgresConnection implements Connection {
     this.#pool.close({ timeout: 0 }).catch(ignore);
   }
 
-  async #one({ statement: { text, isPrepared = false }, parameters }: Call): Promise<StatementResult> {
+  async #one({
+    statement: { text, isPrepared = false },
+    parameters,
+    inArrays = false,
+  }: Call): Promise<StatementResult> {
     try {
       const isTemplate = isPrepared && parameters.length === 0;
-      const rows = await (isTemplate ? this.#session(templateOf(text)) : this.#session.unsafe(text, parameters));
+      const asked = isTemplate ? this.#session(templateOf(text)) : this.#session.unsafe(text, parameters);
+      const rows = await (inArrays ? asked.values() : asked);
       if (text === "COMMIT" && rows.command === "ROLLBACK") return new StatementError("40000", "it was taken back");
       return rows;
     } catch (thrown) {

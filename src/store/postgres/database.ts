@@ -2,6 +2,7 @@
 //
 // A pool of our own, of connections and not of Bun.SQL's, because a network that falls silent must cost its own transaction
 // alone: of a pool of Bun.SQL no single connection can be let go of.
+import { drizzle } from "drizzle-orm/pg-proxy";
 import { type Ms, StoreUnavailable } from "../../core/types.ts";
 import { type Question, type Questions, type Send, statement, type Value } from "../questions.ts";
 import {
@@ -24,13 +25,19 @@ import {
 } from "./limits.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
 
-/** What runs in one transaction. */
+/**
+ * What runs in one transaction: statements that are sent together, and drizzle queries (whole numbers of 8 bytes come back
+ * as numbers where drizzle knows the column; `sum` and `count` need `.mapWith(Number)`). Both throw StatementError.
+ */
 export interface Session {
-  /** Sends them at once; gives the rows of each. Rejects with StatementError. */
+  readonly db: Queries;
+  /** Sends them at once; gives the rows of each. */
   run(calls: readonly Call[]): Promise<readonly (readonly Row[])[]>;
   /** Sent together with the end of the transaction. */
   atEnd(calls: readonly Call[]): void;
 }
+
+type Queries = ReturnType<typeof queriesOn>;
 
 export type TransactionOptions = Readonly<{
   /** `read` changes nothing; `snapshot` neither, and all its queries see the same. */
@@ -125,9 +132,9 @@ export class Database implements Questions {
       else ending = session.rollBack(); // the rows are here: no need to wait
       return { result };
     } catch (thrown) {
+      const error = statementErrorOf(thrown);
       await session.rollBack();
-      if (!(thrown instanceof StatementError)) throw thrown;
-      const error = thrown;
+      if (error === null) throw thrown;
       if (session.isUnknown) {
         throw new CommitUnknown(`it is unknown whether it was committed: ${error.message}`, { cause: error });
       }
@@ -236,6 +243,7 @@ class OpenSession implements Session {
   isBroken = false;
   /** The end was under way when it broke. */
   isUnknown = false;
+  readonly db: Queries = queriesOn((asked) => this.#one(asked));
   readonly #pace: Pace;
   readonly #access: Access;
   readonly #until: Ms;
@@ -284,6 +292,10 @@ class OpenSession implements Session {
     return Math.max(1, this.#until - this.#pace.monotonic());
   }
 
+  async #one(asked: Call): Promise<readonly Row[]> {
+    return (await this.run([asked]))[0]!;
+  }
+
   async #send(calls: readonly Call[]): Promise<readonly (readonly Row[])[]> {
     let outcomes;
     try {
@@ -302,8 +314,30 @@ class OpenSession implements Session {
   }
 }
 
+/** Drizzle's queries, whose rows come from `one`. */
+const queriesOn = (one: (asked: Call) => Promise<readonly Row[]>) =>
+  drizzle(async (text, parameters: unknown[], method) => {
+    const asked = { statement: { name: text.slice(0, 40), text }, parameters: parameters.map(parameterOf) };
+    return { rows: (await one({ ...asked, inArrays: method === "all" })) as Row[] };
+  });
+
+/** As text, which the server reads as what stands there: Bun.SQL would guess a type by the value. */
+function parameterOf(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  if (value instanceof Uint8Array) return `\\x${value.toHex()}`;
+  if (typeof value === "string") return textParameter(value);
+  if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") return String(value);
+  throw new TypeError("a query's parameter is a text, number, boolean or bytes");
+}
+
 /** Texts in PostgreSQL hold every character but one. */
 export const textParameter = (text: string): string => text.replaceAll("\0", "\ufffd");
+
+/** What a statement said, also where drizzle tells it in words of its own, with the parameters. */
+function statementErrorOf(thrown: unknown): StatementError | null {
+  if (thrown instanceof StatementError) return thrown;
+  return thrown instanceof Error && thrown.cause instanceof StatementError ? thrown.cause : null;
+}
 
 const unavailable = (error: StatementError): StoreUnavailable =>
   new StoreUnavailable(`the database cannot be asked: ${error.message}`, { cause: error });

@@ -2,11 +2,12 @@
 // lock of one row: gateways that start at once do it one after the other. Only additions: programs of both versions work on
 // the tables while gateways are replaced. A request for a table's lock blocks all requests behind it, so that it is
 // asked for briefly, only where something is missing, and again a moment later.
+import { SQL } from "drizzle-orm";
+import { getTableConfig, IndexedColumn, PgDialect, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 import { assert } from "../../core/assert.ts";
 import { CommandError } from "../../core/expected-error.ts";
 import { call, isFailed, StatementError, type Call, type Connection, type Row } from "./connection.ts";
-import { type Column, columnTypes } from "../tables.ts";
-import { ledgerMeta, oldestProgram, type PostgresTable, postgresTables, schemaVersion } from "./schema.ts";
+import { ledgerMeta, oldestProgram, postgresTables, schemaVersion } from "./schema.ts";
 import { migrationGiveUpMs, migrationLockMs, migrationPauseMs } from "./limits.ts";
 import { type Blocker, blockerInWords } from "./locked-accounts.ts";
 import { type Pace, systemPace } from "./pace.ts";
@@ -44,9 +45,9 @@ export async function migrate(
   }
   const known = await columnsOf(connection);
   // Looked at before anything is made: a database of others stays as it was.
-  if (!known.has("ledger_meta")) refuseForeign(known);
+  if (!known.has(getTableConfig(ledgerMeta).name)) refuseForeign(known);
   // A table that two make at once is an error of the second, whatever IF NOT EXISTS says: it only has to look again.
-  await all(connection, [run(creationOf("ledger_meta", ledgerMeta))], ["23505", "42P07", "42710"]);
+  await all(connection, [run(creationOf(ledgerMeta, null))], ["23505", "42P07", "42710"]);
   await all(connection, [run("INSERT INTO ledger_meta VALUES (1, 0, 0, NULL, false) ON CONFLICT DO NOTHING")]);
   const until = pace.monotonic() + migrationGiveUpMs;
   while (!(await extended(connection, program))) {
@@ -106,7 +107,7 @@ async function columnsOf(connection: Connection): Promise<ReadonlyMap<string, Re
 }
 
 function refuseForeign(known: ReadonlyMap<string, unknown>): void {
-  const foreign = Object.keys(postgresTables).find((name) => known.has(name));
+  const foreign = postgresTables.map(({ table }) => getTableConfig(table).name).find((name) => known.has(name));
   if (foreign === undefined) return;
   throw new CommandError(`this database has a table "${foreign}" of another program: Tollgate needs one of its own`);
 }
@@ -130,17 +131,18 @@ async function additions(connection: Connection, isNew: boolean, program: Progra
   ]);
   const made = new Set(indexes!.map(({ name }) => name as string));
   const calls: Call[] = [];
-  for (const [name, table] of Object.entries<PostgresTable>({ ledger_meta: ledgerMeta, ...postgresTables })) {
+  for (const { table, fillFactor } of [{ table: ledgerMeta }, ...postgresTables] as typeof postgresTables) {
+    const { name, columns } = getTableConfig(table);
     const existing = known.get(name);
-    if (existing === undefined) calls.push(run(creationOf(name, table)));
-    for (const [column, description] of Object.entries(table.columns)) {
-      if (existing === undefined || existing.has(column)) continue;
-      assert(description.mayBeNull || description.default !== undefined, `${name}.${column} can be added`);
-      calls.push(run(`ALTER TABLE ${name} ADD COLUMN IF NOT EXISTS ${definitionOf(table, column, description)}`));
+    if (existing === undefined) calls.push(run(creationOf(table, fillFactor ?? null)));
+    for (const column of columns) {
+      if (existing === undefined || existing.has(column.name)) continue;
+      assert(!column.notNull || column.default !== undefined, `${name}.${column.name} can be added`);
+      calls.push(run(`ALTER TABLE ${name} ADD COLUMN IF NOT EXISTS ${definitionOf(column)}`));
     }
     // One that is there locks the table as well.
-    const missing = indexesOf(name, table).filter(([index]) => !made.has(index));
-    calls.push(...missing.map(([, text]) => run(text)));
+    const missing = indexesOf(table).filter(({ name }) => !made.has(name));
+    calls.push(...missing.map(({ text }) => run(text)));
   }
   if (!isNew && !known.has("served_days")) calls.push(...sumUpFolded.map((statement) => call(statement)));
   const version = `UPDATE ledger_meta SET schema = ${program.schema}, oldest_program = greatest(oldest_program, ${program.oldestProgram})`;
@@ -161,38 +163,38 @@ async function all(
   });
 }
 
-function creationOf(name: string, table: PostgresTable): string {
-  const { columns, key, checks = {}, fillFactor } = table;
-  const parts = Object.entries(columns).map(([column, description]) => definitionOf(table, column, description));
-  if (key.length > 1) parts.push(`PRIMARY KEY (${key.join(", ")})`);
-  const hashes = Object.keys(columns).filter((column) => columns[column]!.kind === "hash");
-  const ofHashes = hashes.map((column) => [`${name}_${column}_is_sha256`, `length(${column}) = 32`]);
-  for (const [rule, text] of [...ofHashes, ...Object.entries(checks)]) parts.push(`CONSTRAINT ${rule} CHECK (${text})`);
-  const options = fillFactor === undefined ? "" : ` WITH (fillfactor = ${fillFactor})`;
-  return `CREATE TABLE IF NOT EXISTS ${name} (${parts.join(", ")})${options}`;
+function creationOf(table: PgTable, fillFactor: number | null): string {
+  const { name, columns, checks, primaryKeys } = getTableConfig(table);
+  const keys = primaryKeys.map((key) => `PRIMARY KEY (${key.columns.map((column) => column.name).join(", ")})`);
+  const rules = checks.map((rule) => `CONSTRAINT ${rule.name} CHECK (${textOf(rule.value)})`);
+  const options = fillFactor === null ? "" : ` WITH (fillfactor = ${fillFactor})`;
+  return `CREATE TABLE IF NOT EXISTS ${name} (${[...columns.map(definitionOf), ...keys, ...rules].join(", ")})${options}`;
 }
 
-/** By their names. */
-function indexesOf(name: string, { columns, unique = {}, indexes = {}, where = {} }: PostgresTable) {
-  const textOf = (index: string, of: string, unique = ""): readonly [string, string] => {
-    const some = where[index] === undefined ? "" : ` WHERE ${where[index]}`;
-    return [index, `CREATE ${unique}INDEX IF NOT EXISTS ${index} ON ${name} (${of})${some}`];
-  };
-  return [
-    ...Object.entries(unique).map(([index, column]) => textOf(index, comparedAs(column, columns[column]!), "UNIQUE ")),
-    ...Object.entries(indexes).map(([index, of]) => textOf(index, of.join(", "))),
-  ];
+function indexesOf(table: PgTable): readonly Readonly<{ name: string; text: string }>[] {
+  const { name, indexes } = getTableConfig(table);
+  return indexes.map(({ config }) => {
+    const of = config.columns.map((column) =>
+      column instanceof IndexedColumn
+        ? column.name!
+        : column instanceof SQL
+          ? textOf(column)
+          : (column as PgColumn).name,
+    );
+    const some = config.where === undefined ? "" : ` WHERE ${textOf(config.where)}`;
+    const index = config.name!;
+    const made = `CREATE ${config.unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${index}`;
+    return { name: index, text: `${made} ON ${name} (${of.join(", ")})${some}` };
+  });
 }
 
-/** How values of a column are compared, independent of the database's collation. */
-const comparedAs = (column: string, { kind }: Column): string =>
-  kind === "caseless" ? `lower(${column} COLLATE "C")` : column;
-
-function definitionOf({ key }: PostgresTable, name: string, { kind, mayBeNull, default: otherwise }: Column): string {
-  // Text that is compared byte by byte: ids are looked for by their beginnings, and their order is the same everywhere.
-  const parts = [name, kind === "exact" ? 'text COLLATE "C"' : columnTypes[kind].postgres];
-  if (key.length === 1 && key[0] === name) parts.push("PRIMARY KEY");
-  else if (!mayBeNull) parts.push("NOT NULL");
+function definitionOf(column: PgColumn): string {
+  const parts = [column.name, column.getSQLType()];
+  if (column.primary) parts.push("PRIMARY KEY");
+  else if (column.notNull) parts.push("NOT NULL");
+  const otherwise = column.default as number | boolean | string | undefined;
   if (otherwise !== undefined) parts.push(`DEFAULT ${typeof otherwise === "string" ? `'${otherwise}'` : otherwise}`);
   return parts.join(" ");
 }
+
+const textOf = (value: SQL): string => new PgDialect().sqlToQuery(value).sql;

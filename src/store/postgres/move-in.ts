@@ -2,6 +2,7 @@
 // checked before it ends. The folder is marked before, so that no process writes to it anymore, and says that the books are there
 // only when they are. After a kill at any point the same command finds out how far it came, and continues.
 import { Database as Sqlite } from "bun:sqlite";
+import { getTableName } from "drizzle-orm";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CommandError } from "../../core/expected-error.ts";
@@ -32,8 +33,7 @@ import { databaseName } from "./place-of-url.ts";
 import { CommitUnknown, Database, sendIn, type Session, textParameter } from "./database.ts";
 import { migrate } from "./migrations.ts";
 import {
-  besideFiles,
-  besideTable,
+  columnsOf,
   type MovedTable,
   movedSums,
   movedTables,
@@ -42,6 +42,7 @@ import {
   quotasInDatabase,
   quotasInFolder,
 } from "./moved-tables.ts";
+import * as usage from "./schema-usage.ts";
 import { sumUpFolded } from "./usage-days.ts";
 import { violationsIn } from "./verify.ts";
 
@@ -302,24 +303,43 @@ async function putBeside(session: Session, dataFolder: string, progress: (line: 
   });
   const files = join(dataFolder, filesDatabaseName);
   await fromFile(files, openFilesDatabase, async (file) => {
-    for (const table of besideFiles) {
-      const atOnce = table.name === "conversation_records" ? recordsAtOnce : undefined;
-      await put(session, table, rowsIn(file, table), progress, atOnce);
+    for (const table of usage.besideFiles) {
+      const [name, columns] = [getTableName(table), columnsOf(table)];
+      const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT * FROM ${name}`);
+      const values = mapped(rows.iterate(), (row) => columns.map((column) => row[column.name]!));
+      await put(
+        session,
+        { name, columns },
+        values,
+        progress,
+        name === "conversation_records" ? recordsAtOnce : undefined,
+      );
     }
   });
   const requests = join(dataFolder, requestsName);
   const openRequests = (): Closed => openRequestLog(requests, join(dataFolder, ledgerName), Number.MAX_SAFE_INTEGER);
   await fromFile(requests, openRequests, async (file) => {
-    for (const table of [besideTable("failed_requests"), besideTable("request_addresses")]) {
-      await put(session, table, rowsIn(file, table), progress);
+    for (const table of [usage.failedRequests, usage.requestAddresses]) {
+      const [name, columns] = [getTableName(table), columnsOf(table)];
+      const rows = file.query<Readonly<Record<string, Value>>, []>(`SELECT * FROM ${name}`);
+      const values = mapped(rows.iterate(), (row) => columns.map((column) => row[column.name]!));
+      await put(session, { name, columns }, values, progress);
     }
     const move = statement("move counter", "INSERT INTO counters (name, value) VALUES ($1::text, $2::text::bigint)");
     const counters = file.query<{ name: string; value: number }, []>("SELECT name, value FROM counters").all();
     await session.run(counters.map(({ name, value }) => call(move, name, value)));
   });
   const activity = join(dataFolder, activityName);
-  const ofActivity = besideTable("activity");
-  await fromFile(activity, openActivity, (file) => put(session, ofActivity, rowsIn(file, ofActivity), progress));
+  await fromFile(activity, openActivity, async (file) => {
+    const columns = columnsOf(usage.activity);
+    const rows = file.query<Readonly<Record<string, Value>>, []>("SELECT * FROM activity");
+    const values = mapped(rows.iterate(), (row) => columns.map(({ name }) => row[name]!));
+    await put(session, { name: "activity", columns }, values, progress);
+  });
+}
+
+function* mapped<From, To>(rows: Iterable<From>, map: (row: From) => To): Iterable<To> {
+  for (const row of rows) yield map(row);
 }
 
 type Closed = Readonly<{ close(): void }>;

@@ -3,6 +3,7 @@
 // only then the ledger gets its name in the folder. Whatever is killed, and wherever: the same command again begins anew, or says
 // that it is done; another folder gets no second copy.
 import type { Database as Sqlite } from "bun:sqlite";
+import { getTableName } from "drizzle-orm";
 import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
@@ -36,8 +37,7 @@ import { GoneLanes } from "./gone-lanes.ts";
 import { laneGoneMs } from "./limits.ts";
 import { type MoveOrder, recordsAtOnce } from "./move-in.ts";
 import {
-  besideFiles,
-  besideTable,
+  columnsOf,
   type MovedTable,
   movedSums,
   movedTables,
@@ -46,6 +46,8 @@ import {
   quotasInFolder,
 } from "./moved-tables.ts";
 import { systemPace } from "./pace.ts";
+import { counters } from "./schema.ts";
+import * as usage from "./schema-usage.ts";
 
 export type MovedOut = Readonly<{ accounts: number; lines: number; responses: number; from: string }>;
 
@@ -193,9 +195,7 @@ async function copy(
     async (session) => {
       const send = sendIn(session);
       target.transaction(() => target.run("DELETE FROM audit_log"))();
-      for (const table of movedTables) {
-        await fill(send, target, table, { rows: rowsOfMoved[table.name] ?? table.name, progress });
-      }
+      for (const table of movedTables) await takeTable(send, target, table, progress);
       await takeMarks(send, target);
       await compare(send, target);
       const responses = await takeBeside(send, part, ledger);
@@ -263,31 +263,25 @@ async function* rowsOf(send: Send, query: string, atOnce = rowsAtOnce): AsyncIte
   await send(statement("close rows", "CLOSE moved"));
 }
 
-type Filling = Readonly<{
-  /** The table's name in the file. */
-  into?: string;
-  /** Which rows, and in which order. */
-  rows?: string;
-  atOnce?: number;
-  progress?: (line: string) => void;
-}>;
-
-/** Gives how many rows there are. */
-async function fill(
+async function takeTable(
   send: Send,
   target: Sqlite,
   { name, columns }: MovedTable,
-  { into = name, rows: which = name, atOnce = rowsAtOnce, progress = () => {} }: Filling = {},
-): Promise<number> {
+  progress: (line: string) => void,
+): Promise<void> {
   // Line 1 is left out: what is folded stands before it.
   let sequence = 1;
   const isJournal = name === "journal";
   const names = [...(isJournal ? ["sequence"] : []), ...columns.map((column) => column.name)];
   const insert = target.prepare<unknown, Value[]>(
-    `INSERT INTO ${into} (${names.map((column) => `"${column}"`).join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+    `INSERT INTO ${name} (${names.map((column) => `"${column}"`).join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
   );
+  const query =
+    name === "quota_use"
+      ? `SELECT account_id::float8 AS account_id, quota, period, used::float8 AS used FROM (${quotasInDatabase}) AS uses`
+      : `SELECT ${columns.map(read).join(", ")} FROM ${name}${isJournal ? " ORDER BY journal.at, billing_key" : ""}`;
   let done = 0;
-  for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} FROM ${which}`, atOnce)) {
+  for await (const rows of rowsOf(send, query)) {
     target.transaction(() => {
       for (const row of rows) {
         const values = columns.map(({ name: column, type }): Value => {
@@ -301,14 +295,7 @@ async function fill(
     if (done % (100 * rowsAtOnce) === 0) progress(`${done.toLocaleString("en-US")} rows of ${name}`);
   }
   insert.finalize();
-  return done;
 }
-
-/** Of the tables whose rows are others, or have an order. */
-const rowsOfMoved: Readonly<Record<string, string>> = {
-  quota_use: `(${quotasInDatabase}) AS uses`,
-  journal: "journal ORDER BY journal.at, billing_key",
-};
 
 async function takeMarks(send: Send, target: Sqlite): Promise<void> {
   const mark = statement("folded mark", "SELECT value::float8 AS at FROM counters WHERE name = 'folded_at'");
@@ -331,37 +318,67 @@ async function compare(send: Send, target: Sqlite): Promise<void> {
 
 /** What stands in files beside the ledger's; gives how many responses are stored. */
 async function takeBeside(send: Send, part: (name: string) => string, ledger: string): Promise<number> {
-  const stored = { into: "responses", rows: "stored_responses ORDER BY kept_at, id", atOnce: 1 };
-  const responses = await within(openStoredResponses(part(responsesName)), async (file) => {
-    const count = await fill(send, file, besideTable("stored_responses"), stored);
-    file.run(`INSERT INTO responses_use (account_id, responses, bytes)
+  const stored = openStoredResponses(part(responsesName));
+  let responses = 0;
+  try {
+    const put = stored.prepare<unknown, Value[]>(
+      `INSERT INTO responses (id, account_id, previous_id, kept_at, bytes, input, output, settings)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    const query = `SELECT id, account_id::float8 AS account_id, previous_id, kept_at::float8 AS kept_at,
+      bytes::float8 AS bytes, input, output, settings FROM stored_responses ORDER BY kept_at, id`;
+    for await (const rows of rowsOf(send, query, 1)) {
+      for (const row of rows) put.run(...Object.values(row));
+      responses += rows.length;
+    }
+    stored.run(`INSERT INTO responses_use (account_id, responses, bytes)
       SELECT account_id, count(*), sum(bytes) FROM responses GROUP BY account_id`);
-    return count;
-  });
+    stored.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  } finally {
+    stored.close();
+  }
   // Made as the server makes them, then filled.
   openFilesDatabase(part(filesDatabaseName)).close();
-  await within(openForWriting(part(filesDatabaseName)), async (file) => {
-    for (const table of besideFiles) await fill(send, file, table, { atOnce: recordsAtOnce });
-  });
+  for (const table of usage.besideFiles) {
+    await fill(send, part(filesDatabaseName), getTableName(table), columnsOf(table), "", recordsAtOnce);
+  }
   openRequestLog(part(requestsName), ledger, 1).close();
-  await within(openForWriting(part(requestsName)), async (file) => {
-    await fill(send, file, besideTable("failed_requests"), { rows: "failed_requests ORDER BY sequence" });
-    await fill(send, file, besideTable("request_addresses"));
-    const ofRequests = "counters WHERE name IN ('failed_requests', 'failed_gone')";
-    await fill(send, file, besideTable("counters"), { rows: ofRequests });
-  });
+  await fill(send, part(requestsName), "failed_requests", columnsOf(usage.failedRequests), "ORDER BY sequence");
+  await fill(send, part(requestsName), "request_addresses", columnsOf(usage.requestAddresses));
+  await fill(
+    send,
+    part(requestsName),
+    "counters",
+    columnsOf(counters),
+    "WHERE name IN ('failed_requests', 'failed_gone')",
+  );
   openActivity(part(activityName)).close();
-  await within(openForWriting(part(activityName)), (file) => fill(send, file, besideTable("activity")));
+  await fill(send, part(activityName), "activity", columnsOf(usage.activity));
   return responses;
 }
 
-/** All of it is in the file itself then. */
-async function within<Result>(file: Sqlite, work: (file: Sqlite) => Promise<Result>): Promise<Result> {
+async function fill(
+  send: Send,
+  file: string,
+  table: string,
+  columns: MovedTable["columns"],
+  which = "",
+  atOnce = rowsAtOnce,
+): Promise<void> {
+  const target = openForWriting(file);
   try {
-    const result = await work(file);
-    file.run("PRAGMA wal_checkpoint(TRUNCATE)");
-    return result;
+    const names = columns.map(({ name }) => `"${name}"`);
+    const put = target.prepare<unknown, Value[]>(
+      `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+    );
+    for await (const rows of rowsOf(send, `SELECT ${columns.map(read).join(", ")} FROM ${table} ${which}`, atOnce)) {
+      target.transaction(() => {
+        for (const row of rows) put.run(...columns.map(({ name }) => row[name]!));
+      })();
+    }
+    put.finalize();
+    target.run("PRAGMA wal_checkpoint(TRUNCATE)");
   } finally {
-    file.close();
+    target.close();
   }
 }

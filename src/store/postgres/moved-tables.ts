@@ -1,7 +1,7 @@
 // What a move carries between a data folder and a database: the tables that both have, column by column, and sums by which the
 // two are compared.
+import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import { type Column, columnTypes, tableNames, tables } from "../tables.ts";
-import { type PostgresTableName, postgresTables } from "./schema.ts";
 
 export type MovedTable = Readonly<{
   name: string;
@@ -9,21 +9,17 @@ export type MovedTable = Readonly<{
   columns: readonly Readonly<{ name: string; type: string }>[];
 }>;
 
-const moved = (name: PostgresTableName, { columns }: Readonly<{ columns: object }>): MovedTable => ({
+export const movedTables: readonly MovedTable[] = tableNames.map((name) => ({
   name,
-  columns: Object.entries<Column>({ ...columns }).map(([column, { kind }]) => ({
+  columns: Object.entries<Column>(tables[name].columns).map(([column, { kind }]) => ({
     name: column,
     type: columnTypes[kind].postgres,
   })),
-});
+}));
 
-export const movedTables: readonly MovedTable[] = tableNames.map((name) => moved(name, tables[name]));
-
-/** A table that a data folder has beside its ledger. */
-export const besideTable = (name: PostgresTableName): MovedTable => moved(name, postgresTables[name]);
-
-/** What a data folder has in the database of its files. */
-export const besideFiles = (["stored_files", "conversation_shares", "conversation_records"] as const).map(besideTable);
+/** Columns of a table of the database alone. */
+export const columnsOf = (table: PgTable): MovedTable["columns"] =>
+  getTableConfig(table).columns.map((column) => ({ name: column.name, type: column.getSQLType().split(" ")[0]! }));
 
 /** Sums that are the same in both, as SQL that both read; `quotas`: where what was used of quotas is. */
 export const movedSums = (quotas: string): readonly (readonly [what: string, sql: string])[] => {

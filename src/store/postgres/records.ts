@@ -1,5 +1,6 @@
 // What the office reads, from PostgreSQL: the same questions as of SQLite (../ledger/sqlite-records.ts and
 // ../ledger/console-records.ts), answered later.
+import { and, eq, gte, lt, sql } from "drizzle-orm";
 import {
   coderWindowOf,
   dayOf,
@@ -16,6 +17,7 @@ import type { AccountId, KeyId, Ms } from "../../core/types.ts";
 import { type Numbered, StoreRecords } from "../store-records.ts";
 import { sendIn, type Session } from "./database.ts";
 import { statement } from "../questions.ts";
+import { accounts, counters, keyUse, quotaUse } from "./schema.ts";
 import { readMemberUse } from "./statements.ts";
 
 export class PostgresRecords extends StoreRecords<"later"> implements Standings {
@@ -38,15 +40,21 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
   }
 
   async ofKeys(account: AccountId, now: Ms): Promise<ReadonlyMap<KeyId, KeyUse>> {
-    const rows = await this.ask<DayUse & { key: KeyId }>(
-      keyUse,
-      account,
-      firstDayOfMonth(now),
-      firstDayOfNextMonth(now),
-    );
+    const rows = await this.#db
+      .select({ key: keyUse.keyId, day: keyUse.day, used: keyUse.used })
+      .from(keyUse)
+      .where(
+        and(
+          eq(keyUse.accountId, account),
+          gte(keyUse.day, firstDayOfMonth(now)),
+          lt(keyUse.day, firstDayOfNextMonth(now)),
+        ),
+      );
+    const sum = (uses: readonly DayUse[]) => uses.reduce((total, { used }) => total + used, 0);
     const useOf = (uses: readonly DayUse[]): KeyUse => ({
       usedAt: null, // the key's record says it
-      ...usedAmong(uses, now),
+      day: sum(uses.filter(({ day }) => day === dayOf(now))),
+      month: sum(uses),
     });
     return new Map([...Map.groupBy(rows, ({ key }) => key)].map(([key, uses]) => [key, useOf(uses)]));
   }
@@ -59,25 +67,37 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
       arrayOf(members),
       firstDayOfMonth(now),
     );
-    return members.map((id) =>
-      usedAmong(
-        rows.filter(({ member, day }) => member === id && day < firstDayOfNextMonth(now)),
-        now,
-      ),
-    );
+    const sum = (uses: readonly DayUse[]) => uses.reduce((total, { used }) => total + used, 0);
+    return members.map((id) => {
+      const uses = rows.filter(({ member, day }) => member === id && day < firstDayOfNextMonth(now));
+      return { day: sum(uses.filter(({ day }) => day === dayOf(now))), month: sum(uses) };
+    });
   }
 
   async count(): Promise<number> {
-    return (await this.ask<{ count: number }>(count))[0]!.count;
+    const [row] = await this.#db
+      .select(count)
+      .from(accounts)
+      .where(sql`NOT ${isErased}`);
+    return row!.count;
   }
 
   async of({ id, keyUsedAt }: AccountRecord, now: Ms): Promise<Standing> {
-    const [row] = await this.ask<Latest & Pick<Standing, "credit" | "held" | "holds">>(standing, id);
+    const [row] = await this.#db
+      .select({
+        credit: accounts.credit,
+        held: accounts.held,
+        holds: accounts.holds,
+        allowance: { period: accounts.allowanceDay, used: accounts.allowanceUsed },
+        coder_calls: { period: accounts.coderWindow, used: accounts.coderUsed },
+        searches: { period: accounts.searchesDay, used: accounts.searchesUsed },
+      })
+      .from(accounts)
+      .where(eq(accounts.id, id));
     const { credit, held, holds, ...latest } = row!;
     const used = (quota: Quota, period: Period): Soon<number> => {
-      const at = latest[`${quota}_at`];
-      if (at === period) return latest[quota];
-      return at < period ? 0 : this.#usedBefore(id, quota, period); // a clock was set back
+      if (latest[quota].period === period) return latest[quota].used;
+      return latest[quota].period < period ? 0 : this.#usedBefore(id, quota, period); // a clock was set back
     };
     return {
       credit,
@@ -97,8 +117,15 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
     return 0;
   }
 
+  get #db(): Session["db"] {
+    return this.transaction.db;
+  }
+
   async #usedBefore(account: AccountId, quota: Quota, period: Period): Promise<number> {
-    const [row] = await this.ask<{ used: number }>(usedBefore, account, quota, period);
+    const [row] = await this.#db
+      .select({ used: quotaUse.used })
+      .from(quotaUse)
+      .where(and(eq(quotaUse.accountId, account), eq(quotaUse.quota, quota), eq(quotaUse.period, period)));
     return row?.used ?? 0;
   }
 
@@ -111,40 +138,16 @@ export class PostgresRecords extends StoreRecords<"later"> implements Standings 
 
   /** The highest number that was ever given, also where what had it is gone, or came with a move. */
   protected async lastOf(table: Numbered): Promise<number> {
-    const text = `SELECT greatest((SELECT value FROM counters WHERE name = $1::text), (SELECT max(id) FROM ${table}), 0)::float8 AS highest`;
-    return (await this.ask<{ highest: number }>(statement("last number", text), table))[0]!.highest;
+    const highest = sql<number>`greatest((SELECT value FROM ${counters} WHERE name = ${table}),
+      (SELECT max(id) FROM ${sql.identifier(table)}), 0)`.mapWith(Number);
+    const [row] = await this.#db.select({ highest }).from(sql`(SELECT 1) AS one`);
+    return row!.highest;
   }
 }
 
-/** Of a month's days. */
-const usedAmong = (uses: readonly DayUse[], now: Ms): Omit<KeyUse, "usedAt"> => ({
-  day: uses.reduce((sum, { day, used }) => (day === dayOf(now) ? sum + used : sum), 0),
-  month: uses.reduce((sum, { used }) => sum + used, 0),
-});
-
 const memberUse = statement(readMemberUse.name, readMemberUse.text);
-const keyUse = statement(
-  "key use of days",
-  `SELECT key_id AS key, day, used::float8 AS used FROM key_use
-   WHERE account_id = $1::text::bigint AND day >= $2::text::int AND day < $3::text::int`,
-);
-/** What was used of each quota, in the period that the account was in last. */
-type Latest = Readonly<Record<Quota | `${Quota}_at`, number>>;
-const standing = statement(
-  "standing",
-  `SELECT credit::float8 AS credit, held::float8 AS held, holds, allowance_day AS allowance_at,
-     allowance_used::float8 AS allowance, coder_window AS coder_calls_at, coder_used::float8 AS coder_calls,
-     searches_day AS searches_at, searches_used::float8 AS searches
-   FROM accounts WHERE id = $1::text::bigint`,
-);
-const usedBefore = statement(
-  "used before",
-  `SELECT used::float8 AS used FROM quota_use
-   WHERE account_id = $1::text::bigint AND quota = $2::text AND period = $3::text::int`,
-);
+const count = { count: sql<number>`count(*)`.mapWith(Number) };
+
 /** As `erasedName` and `isErased` of account/people/accounts.ts know them. */
-const count = statement(
-  "count accounts",
-  `SELECT count(*)::float8 AS count FROM accounts WHERE NOT (lower(email COLLATE "C") ~ '^deleted-[0-9-]+@invalid$'
-     AND disabled_at IS NOT NULL AND password_hash IS NULL)`,
-);
+const isErased = sql`(lower(${accounts.email} COLLATE "C") ~ '^deleted-[0-9-]+@invalid$'
+  AND ${accounts.disabledAt} IS NOT NULL AND ${accounts.passwordHash} IS NULL)`;

@@ -3,6 +3,7 @@ import { type Connection, call, isFailed, type Row } from "./connection.ts";
 import { limited, type Pace, systemPace } from "./pace.ts";
 import { postgresTables, schemaVersion } from "./schema.ts";
 import { readMeta } from "./statements.ts";
+import { getTableConfig } from "drizzle-orm/pg-core";
 
 export type Meta = Readonly<{ schema: number; oldest_program: number; closed: boolean }>;
 
@@ -40,7 +41,7 @@ export async function tablesState(connection: Connection, pace: Pace = systemPac
     const [meta] = (await send(call(readMeta))) as unknown as readonly Meta[];
     if (meta !== undefined && meta.schema > 0) return { made: true, meta };
   }
-  const foreign = Object.keys(postgresTables).find((name) => names.has(name)) ?? null;
+  const foreign = postgresTables.map(({ table }) => getTableConfig(table).name).find((name) => names.has(name)) ?? null;
   const [rights] = await limited(pace, connection.send([askRights]), () => {});
   const mayMake =
     rights === undefined || isFailed(rights) ? null : ((rights[0]?.["may"] as boolean | null | undefined) ?? null);

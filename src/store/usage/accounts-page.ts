@@ -129,7 +129,7 @@ const lineOf = (row: Row): AccountLine => ({
   operator: row.operator === 1,
   team: row.team === 1,
   disabled: row.disabled_at !== null,
-  createdAt: row.created_at,
+  created_at: new Date(row.created_at).toISOString(),
   costCenter: row.cost_center,
   teams: row.teams,
   activeAt: row.active_at,

@@ -1,12 +1,11 @@
 // The transactions beside the lane's, on a real server and through a network that loses answers.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
 import { StoreUnavailable } from "../../../src/core/types.ts";
 import { call, PostgresServer, StatementError } from "../../../src/store/postgres/connection.ts";
 import { CommitUnknown, Database } from "../../../src/store/postgres/database.ts";
 import { migrate } from "../../../src/store/postgres/migrations.ts";
-import { PostgresRecords } from "../../../src/store/postgres/records.ts";
-import { writesOf } from "../../../src/store/postgres/changes.ts";
-import { statement } from "../../../src/store/questions.ts";
+import { accounts, counters } from "../../../src/store/postgres/schema.ts";
 import { PostgresProxy } from "../../fixtures/postgres-proxy.ts";
 import { noPostgres, TestPostgres } from "../../fixtures/postgres.ts";
 
@@ -32,8 +31,8 @@ describe.skipIf(noPostgres)("on a server", () => {
     ),
   ];
   const valueOf = async (name: string): Promise<number | undefined> => {
-    const value = statement("value of", "SELECT value::float8 AS value FROM counters WHERE name = $1::text");
-    return (await open().ask<{ value: number }>(value, name))[0]?.value;
+    const found = await open().read(({ db }) => db.select().from(counters).where(eq(counters.name, name)));
+    return found[0]?.value;
   };
 
   beforeAll(async () => {
@@ -49,21 +48,33 @@ describe.skipIf(noPostgres)("on a server", () => {
   });
 
   test("numbers up to 2^53 and bytes come back as they went in, prepared or not", async () => {
-    for (const [id, address] of [
+    for (const [id, at] of [
       [Number.MAX_SAFE_INTEGER, url],
       [7, `${url}?prepare=false`],
     ] as const) {
-      const database = open(address);
-      const [email, operator, at] = [`a"b\\${id}@x`, id === 7, Number.MAX_SAFE_INTEGER];
-      const keyHash = new Uint8Array(32).fill(id === 7 ? 9 : 200).toBase64();
-      const never = { passwordHash: null, keyEnding: "last" };
-      const create = { change: "create", account: id, email, plan: "free", keyHash, operator, at, ...never } as const;
-      await database.transaction(async (session) => session.atEnd(writesOf([create], [])));
-      const found = await database.read((session) => new PostgresRecords(session).byId(id));
-      const expected = { id, email, keyHash, operator, createdAt: at, keyCreatedAt: at, disabledAt: null, ...never };
-      expect(found).toMatchObject(expected);
+      const database = open(at);
+      const row = {
+        id,
+        email: `a"b\\${id}@x`,
+        plan: "free",
+        credit: -id,
+        keyHash: new Uint8Array(32).fill(id === 7 ? 9 : 200),
+        passwordHash: null,
+        operator: id === 7,
+        createdAt: 1,
+        keyCreatedAt: 2,
+      };
+      await database.transaction(({ db }) => db.insert(accounts).values(row));
+      const [found] = await database.read(({ db }) => db.select().from(accounts).where(eq(accounts.id, id)));
+      const { keyHash, ...rest } = found!;
+      expect(new Uint8Array(keyHash)).toEqual(row.keyHash);
+      const { keyHash: _, ...expected } = row;
+      expect(rest).toMatchObject({ ...expected, disabledAt: null });
     }
-    expect(await open().read((session) => new PostgresRecords(session).count())).toBe(2);
+    const [sums] = await open().read(({ db }) =>
+      db.select({ count: sql<number>`count(*)`.mapWith(Number) }).from(accounts),
+    );
+    expect(sums).toEqual({ count: 2 });
   });
 
   test("what a transaction throws takes back what it wrote, and its connection goes on", async () => {

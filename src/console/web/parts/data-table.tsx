@@ -350,7 +350,9 @@ type FootProps = Readonly<{
 /** Nothing where there is only one page. */
 function Foot({ caption, prefix, page, pages, next, onTurn }: FootProps): VNode | null {
   const after = cursorAsked(prefix);
-  if (next != null) earlier.set(next, after);
+  // It is the page's own while that one loads.
+  const isOwn = next === after;
+  if (next != null && !isOwn) earlier.set(next, after);
   const to = (number: number): Turned => ({ [`${prefix}page`]: number === 1 ? null : String(number) });
   const toCursor = (cursor: string | null): Turned => ({ [`${prefix}after`]: cursor });
   const turns: readonly (readonly [TextKey, Turned | false])[] =
@@ -363,7 +365,7 @@ function Foot({ caption, prefix, page, pages, next, onTurn }: FootProps): VNode 
         ]
       : [
           ["table.newer", after !== undefined && toCursor(earlier.get(after) ?? null)],
-          ["table.older", next !== null && toCursor(next)],
+          ["table.older", next !== null && !isOwn && toCursor(next)],
         ];
   if (turns.every(([, turned]) => turned === false)) return null;
   return (

@@ -34,17 +34,21 @@ type OverTimeProps = Readonly<{
   /** "*": all accounts, or the one that the address names. Absent: the own one. */
   account?: string;
   splits: readonly Split[];
+  /** What the page is about. */
+  only?: Readonly<{ model?: string; node?: string }>;
   /** More filters of the page. */
   children?: ComponentChildren;
   /** What stands below, made of the same answer. */
   below?: (answer: Answer) => ComponentChildren;
 }>;
 
-export function OverTime({ account = "", splits, children, below }: OverTimeProps): VNode {
+export function OverTime({ account = "", splits, only = {}, children, below }: OverTimeProps): VNode {
   const asked = askedIn(place.value.query, splits);
   const { filters, range, by } = asked;
+  const logged = { account: asked.account, model: filters.model, endpoint: filters.endpoint };
   const query = {
     ...exclusive(filters),
+    ...only,
     ...(range && { range }),
     by,
     account: account === "*" ? asked.account || "*" : account,
@@ -88,7 +92,9 @@ export function OverTime({ account = "", splits, children, below }: OverTimeProp
         {(value) => (
           <div class="stack-large">
             <Drawn answer={value} asked={asked} />
-            {value.parts.length > 0 && <Parts answer={value} by={by} splits={splits} ofAll={account === "*"} />}
+            {value.parts.length > 0 && splits.length > 1 && (
+              <Parts answer={value} by={by} splits={splits} log={account === "*" ? { ...logged, ...only } : null} />
+            )}
             {below?.(value)}
           </div>
         )}
@@ -233,11 +239,13 @@ function Drawn({ answer, asked: { measure: wanted, by } }: { answer: Answer; ask
 
 type Part = Answer["parts"][number];
 
-type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]; ofAll: boolean }>;
+type Logged = Readonly<Record<string, string>> | null;
+/** `log`: what it is limited to, for operators. */
+type PartsProps = Readonly<{ answer: Answer; by: Split; splits: readonly Split[]; log: Logged }>;
 
 /** Of what it is made: a click on a name shows that alone. */
-function Parts({ answer, by, splits, ofAll }: PartsProps): VNode {
-  const columns = columnsOf(answer, by, ofAll);
+function Parts({ answer, by, splits, log }: PartsProps): VNode {
+  const columns = columnsOf(answer, by, log);
   const title = t("over_time.parts");
   return (
     <Card
@@ -264,7 +272,7 @@ function Parts({ answer, by, splits, ofAll }: PartsProps): VNode {
   );
 }
 
-function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonly DataColumn<Part>[] {
+function columnsOf({ parts, total }: Answer, by: Split, logged: Logged): readonly DataColumn<Part>[] {
   // What is counted of nodes is not billed.
   const isPaid = by !== "node" && (sells.value || total.billed_tokens > 0);
   const amountOf = ({ billed_tokens, input, output }: Omit<Part, "name" | "label">): number =>
@@ -288,7 +296,7 @@ function columnsOf({ parts, total }: Answer, by: Split, ofAll: boolean): readonl
     figureColumn("share", "over_time.share", amountOf, (amount) => share(amount, all)),
     figureColumn("requests", "common.requests", ({ requests }) => requests, count, {
       cell: (part) => {
-        const log = ofAll ? logOf(part, by) : null;
+        const log = logged && logOf(part, by, logged);
         return log === null ? count(part.requests) : <a href={log}>{count(part.requests)}</a>;
       },
     }),
@@ -313,7 +321,7 @@ function PartName({ part, by }: { part: Part; by: Split }): VNode {
 }
 
 /** Its requests one by one, for operators. */
-function logOf({ name, label }: Part, by: Split): string | null {
+function logOf({ name, label }: Part, by: Split, logged: Logged): string | null {
   if (name === null || name === "" || by === "key" || by === "end_user") return null;
-  return `/operator/log${search({ [by]: by === "account" ? label : name })}`;
+  return `/operator/log${search({ ...logged, [by]: by === "account" ? label : name })}`;
 }

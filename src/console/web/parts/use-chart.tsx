@@ -43,8 +43,9 @@ export const nameOfMeasure = (measure: Measure): string =>
 
 const isOfTime = (measure: Measure): boolean => measure === "wait" || measure === "first_token";
 
-export function titleOf(measure: Measure, by: Split, { course }: Answer): string {
-  const isWhole = measure === "failed" || (isOfTime(measure) && course?.series.length === 0);
+export function titleOf(measure: Measure, by: Split, { course, parts }: Answer): string {
+  const isWhole =
+    measure === "failed" || (by === "node" && parts.length < 2) || (isOfTime(measure) && course?.series.length === 0);
   const name = nameOfMeasure(measure) + (isOfTime(measure) ? ` (${t("over_time.percentiles")})` : "");
   return isWhole ? name : `${name}, ${t(`over_time.by_${by}`)}`;
 }

@@ -14,7 +14,7 @@ import { toast } from "../../parts/toasts.tsx";
 import { post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
 import { account as own, planChoices, sells, session } from "../../session.ts";
-import { rich, t } from "../../texts.ts";
+import { rich, t, type TextKey } from "../../texts.ts";
 import { DeletionDialog } from "./deletion-dialog.tsx";
 import { MailAddressForm } from "./mail-address.tsx";
 
@@ -45,12 +45,41 @@ const Panel = ({ title, children }: { title: string; children: ComponentChildren
 
 const strong = (inner: ComponentChildren): VNode => <strong>{inner}</strong>;
 
-function CreditForm({ account: { id, email }, onChanged }: FormProps): VNode {
+/** How much credit and why, as fields and as what they say. */
+export function useCredit(label: TextKey) {
   const [tokens, setTokens] = useState(1_000_000);
-  const [reason, setReason] = useState("");
+  const [text, setText] = useState("");
+  const reason = text.trim();
+  const fields = (
+    <>
+      <NumberField
+        label={t(label)}
+        hint={Number.isNaN(tokens) ? undefined : worth(tokens)}
+        min={1}
+        step={1}
+        required
+        value={tokens}
+        onValue={setTokens}
+      />
+      <TextField
+        label={t("accounts.reason")}
+        hint={t("accounts.reason_hint")}
+        required
+        maxLength={500}
+        value={text}
+        onValue={setText}
+      />
+    </>
+  );
+  const isValid = Number.isInteger(tokens) && tokens > 0 && reason !== "";
+  return { credit: { tokens, reason }, isValid, fields, clear: () => setText("") };
+}
+
+function CreditForm({ account: { id, email }, onChanged }: FormProps): VNode {
+  const { credit, isValid, fields, clear } = useCredit("log.tokens");
+  const { tokens } = credit;
   /** Minted when the question is shown, so that a grant that is sent twice counts once; null: nothing is asked. */
   const [reference, setReference] = useState<string | null>(null);
-  const valid = Number.isInteger(tokens) && tokens > 0 && reason.trim() !== "";
   return (
     <Panel title={t("sheet.credit")}>
       <form
@@ -60,27 +89,9 @@ function CreditForm({ account: { id, email }, onChanged }: FormProps): VNode {
           setReference(randomReference());
         }}
       >
-        <div class="grid-2">
-          <NumberField
-            label={t("log.tokens")}
-            hint={Number.isNaN(tokens) ? undefined : worth(tokens)}
-            min={1}
-            step={1}
-            required
-            value={tokens}
-            onValue={setTokens}
-          />
-          <TextField
-            label={t("sheet.reason")}
-            hint={t("sheet.reason_hint")}
-            required
-            maxLength={500}
-            value={reason}
-            onValue={setReason}
-          />
-        </div>
+        <div class="grid-2">{fields}</div>
         <div>
-          <Button caption={t("sheet.grant")} type="submit" disabled={!valid} />
+          <Button caption={t("sheet.grant")} type="submit" disabled={!isValid} />
         </div>
       </form>
       {reference !== null && (
@@ -89,8 +100,8 @@ function CreditForm({ account: { id, email }, onChanged }: FormProps): VNode {
           confirm={t("sheet.grant")}
           danger={false}
           onConfirm={async () => {
-            onChanged(await post(`/operator/accounts/${id}/credit`, { tokens, reason: reason.trim(), reference }));
-            setReason("");
+            onChanged(await post(`/operator/accounts/${id}/credit`, { ...credit, reference }));
+            clear();
             toast(t("sheet.granted", { tokens, email }));
           }}
           onClose={() => setReference(null)}
@@ -160,40 +171,22 @@ function PlanForm({ account, onChanged }: FormProps): VNode {
   );
 }
 
-const CostCenterForm = ({ account, onChanged }: FormProps): VNode => (
-  <TextForm
-    title={t("sheet.cost_center")}
-    about={t("sheet.cost_center_about")}
-    value={account.cost_center}
-    maxLength={100}
-    save={async (cost_center) => onChanged(await post(`/operator/accounts/${account.id}/cost-center`, { cost_center }))}
-  />
-);
-
-type TextFormProps = Readonly<{
-  title: string;
-  about: string;
-  value: string | null;
-  maxLength: number;
-  /** Null: empty. */
-  save: (value: string | null) => Promise<void>;
-}>;
-
-function TextForm({ title, about, value, maxLength, save }: TextFormProps): VNode {
-  const [text, setText] = useState(value ?? "");
+function CostCenterForm({ account: { id, cost_center: old }, onChanged }: FormProps): VNode {
+  const [text, setText] = useState(old ?? "");
+  const title = t("sheet.cost_center");
   return (
     <OneField
       title={title}
-      about={about}
-      isSame={text.trim() === (value ?? "")}
+      about={t("sheet.cost_center_about")}
+      isSame={text.trim() === (old ?? "")}
       save={async () => {
-        await save(text.trim() || null);
+        onChanged(await post(`/operator/accounts/${id}/cost-center`, { cost_center: text.trim() || null }));
         toast(t("sheet.saved"));
       }}
     >
       <input
         aria-label={title}
-        maxLength={maxLength}
+        maxLength={100}
         autocomplete="off"
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}

@@ -4,13 +4,11 @@ import { useState } from "preact/hooks";
 import { PlanField } from "../../parts/account-fields.tsx";
 import { FormDialog } from "../../parts/asking-dialogs.tsx";
 import { Button } from "../../parts/button.tsx";
-import { NumberField, TextField } from "../../parts/field.tsx";
 import { toast } from "../../parts/toasts.tsx";
-import { worth } from "../../format.ts";
 import { messageOf, post } from "../../request.ts";
 import { planChoices, sells } from "../../session.ts";
 import { t } from "../../texts.ts";
-import { randomReference } from "./account-changes.tsx";
+import { randomReference, useCredit } from "./account-changes.tsx";
 
 type MarkedProps = Readonly<{
   /** E-mail addresses by account. */
@@ -51,15 +49,13 @@ type ActProps = MarkedProps & Readonly<{ act: Act; onClose: () => void }>;
 
 function ActDialog({ act, marked, onChanged, onClear, onClose }: ActProps): VNode {
   const [plan, setPlan] = useState(planChoices()[0] ?? "");
-  const [tokens, setTokens] = useState(1_000_000);
-  const [reason, setReason] = useState("");
+  const { credit, isValid, fields } = useCredit("accounts.credit_tokens");
   // One for all tries, so that nobody is credited twice.
   const [reference] = useState(randomReference);
   const accounts = marked.size;
   const doTo = async (id: number): Promise<unknown> => {
     if (act === "set_plan") return post(`/operator/accounts/${id}/plan`, { plan });
-    if (act === "add_credit")
-      return post(`/operator/accounts/${id}/credit`, { tokens, reason: reason.trim(), reference });
+    if (act === "add_credit") return post(`/operator/accounts/${id}/credit`, { ...credit, reference });
     return post(`/operator/accounts/${id}/state`, { disabled: act === "disable" });
   };
   const doAll = async (): Promise<void> => {
@@ -79,33 +75,13 @@ function ActDialog({ act, marked, onChanged, onClear, onClose }: ActProps): VNod
       title={t(`accounts.${act}`)}
       submit={t(`accounts.${act}`)}
       kind={act === "disable" ? "danger" : "primary"}
-      ready={!isCredit || (Number.isInteger(tokens) && tokens > 0 && reason.trim() !== "")}
+      ready={!isCredit || isValid}
       onSubmit={doAll}
       onClose={onClose}
     >
       {!isCredit && <p>{t(`accounts.${act === "set_plan" ? "plan" : act}_about`, { accounts })}</p>}
       {act === "set_plan" && <PlanField value={plan} onValue={setPlan} />}
-      {isCredit && (
-        <>
-          <NumberField
-            label={t("accounts.credit_tokens")}
-            hint={Number.isNaN(tokens) ? undefined : worth(tokens)}
-            min={1}
-            step={1}
-            required
-            value={tokens}
-            onValue={setTokens}
-          />
-          <TextField
-            label={t("accounts.reason")}
-            hint={t("accounts.reason_hint")}
-            required
-            maxLength={500}
-            value={reason}
-            onValue={setReason}
-          />
-        </>
-      )}
+      {isCredit && fields}
     </FormDialog>
   );
 }

@@ -6,6 +6,7 @@ import { compact, count, price } from "../../format.ts";
 import { Card } from "../../parts/card.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Figure } from "../../parts/figure.tsx";
+import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { said } from "../../phrases.ts";
@@ -15,6 +16,8 @@ import { rowOf } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { rich, t } from "../../texts.ts";
 import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
+
+const splits = ["account", "key", "endpoint"] as const;
 
 type OperatorModel = OperatorModels["models"][number];
 
@@ -131,6 +134,7 @@ function Model({ of: model }: { of: OperatorModel }): VNode {
           <Fact name={t("models.kind")} value={kind} />
         </dl>
       </Card>
+      <OverTime account="*" splits={splits} only={{ model: id }} />
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { Card } from "../../parts/card.tsx";
 import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 import { FormError } from "../../parts/field.tsx";
 import { Meter } from "../../parts/meter.tsx";
+import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Empty, Loaded } from "../../parts/states.tsx";
 import { toastWithUndo } from "../../parts/toasts.tsx";
@@ -26,6 +27,7 @@ import { Fact } from "../../parts/fact.tsx";
 /** What the palette asks the page to do. */
 type NodeWish = Readonly<{ act: "drain" | "resume"; name: string }>;
 
+const splits = ["node"] as const;
 const list = "/operator/nodes";
 const edit = "/operator/config?table=nodes";
 
@@ -169,6 +171,7 @@ const Node = ({ of: node }: { of: OperatorNode }): VNode => (
         ))}
       </dl>
     </Card>
+    <OverTime account="*" splits={splits} only={{ node: node.name }} />
   </div>
 );
 

@@ -154,10 +154,75 @@ function backgroundsOf(
   return () => (loaded ??= load());
 }
 
+/** What routes about kept things have of the server. */
+type Parties = Readonly<{
+  api: ApiRoutes;
+  parts: ServerParts;
+  inference: Inference;
+  backgrounds: (() => Promise<Backgrounds>) | null;
+  keyHeaders: KeyHeaders;
+  addressHeader: string | null;
+  whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
+  /** A reply for whom a key or a session stands for; `answer` gives it whole, or its JSON text. */
+  answered(
+    dialect: Dialect,
+    request: Request,
+    connection: Connection | null,
+    answer: (asker: Principal, requestId: string) => Promise<string | Response | Refusal>,
+  ): Promise<Response>;
+}>;
+
 const batchRoutes = {
   "/v1/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel"],
   "/v1/messages/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel", "GET /:id/results", "DELETE /:id"],
 } as const;
+
+/** `storing`: the dialect that stores. */
+function addStored(storing: Dialect, { api, parts, inference, backgrounds, whoseIs, answered }: Parties): void {
+  for (const { at, load, routes } of stored) {
+    for (const route of routes) {
+      const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
+      api.add(method, `${at}${below}`, (request, connection, id) => {
+        const dialect = at === "/v1/files" ? inference.dialectOf(request) : storing;
+        return answered(dialect, request, connection, async ({ account }, requestId) => {
+          const { actions } = await load();
+          return actions[route]!({
+            request,
+            connection,
+            id,
+            account,
+            dialect,
+            responses: parts.storedResponses,
+            backgrounds: (await backgrounds?.()) ?? null,
+            files: parts.files ?? null,
+            now: () => parts.clock.wall(),
+            async isStillAllowed() {
+              const again = await whoseIs(request, connection);
+              return isRefusal(again) ? again : null;
+            },
+            stem: requestId.slice("req_".length),
+          });
+        });
+      });
+    }
+  }
+}
+
+function addBatches(answer: AnswerKept, { api, inference, keyHeaders, addressHeader, answered }: Parties): void {
+  for (const [at, routes] of Object.entries(batchRoutes)) {
+    for (const route of routes) {
+      const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
+      api.add(method, `${at}${below}` as Endpoint, (request, connection, id) =>
+        answered(inference.dialectOf(request), request, connection, (asker) => {
+          const address = () => clientAddress(request, connection, addressHeader);
+          const body = () => readBody(request, asker.account, true);
+          const key = keyHeaders.keyOf(request.headers);
+          return answer(`${method} ${at}${below}`, { asker, key, id, request, address, body });
+        }),
+      );
+    }
+  }
+}
 
 /** Starts to listen. Throws if the address is in use. */
 export function startServer(parts: ServerParts, options: ServerOptions): RunningServer {
@@ -246,9 +311,10 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   addMachineRoutes(app, { whoseIs, dialects, clock: parts.clock, settingsOf: options.managedSettings });
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
-  for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
+  const parties: Parties = { api, parts, inference, backgrounds, keyHeaders, addressHeader, whoseIs, answered };
+  for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect, parties);
   const batches = options.openBatches?.({ parts, dialects, watch });
-  if (batches !== undefined) addBatches(batches);
+  if (batches !== undefined) addBatches(batches, parties);
   if (site !== null) app.use(site.routes);
   if (options.operators !== undefined) addOperators(app, options.operators, documentation, addressHeader);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
@@ -294,12 +360,8 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return { nodesContext, ownCapabilities: dialects.speaking(request.headers)?.capabilities ?? null };
   }
 
-  /** A reply for whom a key or a session stands for; `answer` gives it whole, or its JSON text. */
   async function answered(
-    dialect: Dialect,
-    request: Request,
-    connection: Connection | null,
-    answer: (asker: Principal, requestId: string) => Promise<string | Response | Refusal>,
+    ...[dialect, request, connection, answer]: Parameters<Parties["answered"]>
   ): Promise<Response> {
     const requestId = mintRequestId(parts.clock.wall());
     const asker = await whoseIs(request, connection);
@@ -327,53 +389,6 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
       if (model === undefined) return refuse("not_found", { reason: `The model \`${id}\` does not exist` });
       return (await parts.admission.refuseModel(asker, model)) ?? JSON.stringify(modelBody(model, viewOf(request)));
     });
-  }
-
-  /** `storing`: the dialect that stores. */
-  function addStored(storing: Dialect): void {
-    for (const { at, load, routes } of stored) {
-      for (const route of routes) {
-        const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
-        api.add(method, `${at}${below}`, (request, connection, id) => {
-          const dialect = at === "/v1/files" ? inference.dialectOf(request) : storing;
-          return answered(dialect, request, connection, async ({ account }, requestId) => {
-            const { actions } = await load();
-            return actions[route]!({
-              request,
-              connection,
-              id,
-              account,
-              dialect,
-              responses: parts.storedResponses,
-              backgrounds: (await backgrounds?.()) ?? null,
-              files: parts.files ?? null,
-              now: () => parts.clock.wall(),
-              async isStillAllowed() {
-                const again = await whoseIs(request, connection);
-                return isRefusal(again) ? again : null;
-              },
-              stem: requestId.slice("req_".length),
-            });
-          });
-        });
-      }
-    }
-  }
-
-  function addBatches(answer: AnswerKept): void {
-    for (const [at, routes] of Object.entries(batchRoutes)) {
-      for (const route of routes) {
-        const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
-        api.add(method, `${at}${below}` as Endpoint, (request, connection, id) =>
-          answered(inference.dialectOf(request), request, connection, (asker) => {
-            const address = () => clientAddress(request, connection, addressHeader);
-            const body = () => readBody(request, asker.account, true);
-            const key = keyHeaders.keyOf(request.headers);
-            return answer(`${method} ${at}${below}`, { asker, key, id, request, address, body });
-          }),
-        );
-      }
-    }
   }
 
   function failed(request: Request, error: unknown): Soon<Response> {

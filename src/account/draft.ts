@@ -8,6 +8,8 @@ import type { AccountRecord, KeyRecord, TeamMember } from "./records.ts";
 export class Draft {
   readonly changes: AccountChange[] = [];
   readonly entries: Entry[] = [];
+  /** What would bring back, exactly as it was, what is taken away here (`people/taken-back.ts`). */
+  readonly takenBack: AccountChange[] = [];
   /** The changes by account, as far as they were looked at: a unit may make 10,000 accounts, and asks for each. */
   readonly #ofAccount = new Map<AccountId, AccountChange[]>();
   readonly #made = new Map<string, AccountId>();
@@ -42,6 +44,7 @@ export class Draft {
   keys(account: AccountId, before: readonly KeyRecord[]): readonly KeyRecord[] {
     return this.#of(account).reduce<readonly KeyRecord[]>((keys, change) => {
       if (change.change === "new_key") return [...keys, change.key];
+      if (change.change === "restore_key") return keys.map((key) => (key.id === change.key.id ? change.key : key));
       return keys.map((key) => ("key" in change && change.key === key.id ? keyAfter(change, key) : key));
     }, before);
   }

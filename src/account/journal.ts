@@ -57,6 +57,8 @@ export type AccountChange =
       expiresAt: Ms;
     }>
   | Readonly<{ change: "revoke_key"; account: AccountId; key: KeyId; at: Ms }>
+  /** Takes the revocation back. */
+  | Readonly<{ change: "restore_key"; account: AccountId; key: KeyRecord }>
   | Readonly<{ change: "key_used"; account: AccountId; key: KeyId; at: Ms }>
   /** Who it was is taken away, of all keys; its lines stay. */
   | Readonly<{ change: "erase_end_user"; account: AccountId; name: string }>

@@ -160,6 +160,11 @@ export class OfficeMemory implements Standings {
       case "new_key":
         ledger.addKey(account, change.key);
         return;
+      case "restore_key": {
+        const key = account.keys?.get(change.key.id);
+        if (key !== undefined) key.isVoid = false;
+        return;
+      }
       case "key_name": {
         const key = account.keys?.get(change.key);
         if (key === undefined) return;

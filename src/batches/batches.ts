@@ -325,7 +325,10 @@ export class Batches {
         const { id, state, sums, total } = batch;
         gateway.log("info", "a batch has ended", { batch: id, state, lines: total, ...sums });
       },
-      (error: unknown) => this.#stopped(id, error),
+      async (error: unknown) => {
+        if (await this.#fileOf(batch).exists()) this.#stopped(id, error);
+        else await rm(marker, { force: true }); // its account was erased
+      },
     );
     const running: Running = { run, leasedAt: at, ended: ended.finally(() => this.#running.delete(id)) };
     this.#running.set(id, running);

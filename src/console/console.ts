@@ -20,6 +20,7 @@ import { formatPath, misfitsOf } from "../core/schema-errors.ts";
 import { CommandError } from "../core/expected-error.ts";
 import { StoreUnavailable } from "../core/types.ts";
 import { accountRoutes } from "./routes/account-routes.ts";
+import { undoHeader } from "./api/console-header.ts";
 import { readBody } from "./body.ts";
 import { pagePaths, webhookPath } from "./lazy-console.ts";
 import { addDeviceFlow } from "./device-flow.ts";
@@ -44,6 +45,7 @@ import { fail, type Failure, isFailure, type Route, sentence, type Visitor, With
 import { SignedIn } from "./signed-in.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 import { teamRoutes } from "./routes/team-routes.ts";
+import { Undo } from "./undo.ts";
 import { usageRoutes } from "./routes/usage-routes.ts";
 import { webhookReply } from "./routes/webhook.ts";
 import { parseOutsideJson } from "../core/outside-json.ts";
@@ -57,8 +59,9 @@ type Incoming = Readonly<{ route: Route; connection: Connection | null }> & Pick
 
 const browserMaxLength = 200;
 
-export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[] {
+export function consoleRoutes(parts: ConsoleParts, live: Live, undo = new Undo(parts.clock)): readonly Route[] {
   return [
+    undo.route(parts.office),
     ...sessionRoutes(parts),
     ...providerRoutes(parts),
     ...linkRoutes(parts),
@@ -80,12 +83,13 @@ export function consoleRoutes(parts: ConsoleParts, live: Live): readonly Route[]
 /** The console for an HTTP server; `requests` are the ones that the server handles at the moment. */
 export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
   const live = new Live(parts, requests);
+  const undo = new Undo(parts.clock);
   const signedIn = new SignedIn(parts);
   const pages = new Pages(parts.log, parts.assets);
   const isSignedIn = async (headers: Headers): Promise<boolean> =>
     (await signedIn.visitor(headers).catch(() => null)) !== null;
   const app = new Elysia({ normalize: false, aot: true });
-  for (const route of consoleRoutes(parts, live)) {
+  for (const route of consoleRoutes(parts, live, undo)) {
     const path = `/console/api${route.path}`;
     const handle = ({ request, server, params }: Context): Promise<Response> =>
       answer({ route, request, connection: server, params });
@@ -112,7 +116,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
 
   async function answer(incoming: Incoming): Promise<Response> {
     try {
-      return replyOf(await decide(parts, signedIn, incoming), incoming.request);
+      return replyOf(await decide(parts, signedIn, undo, incoming), incoming.request);
     } catch (thrown) {
       const failure = failureOf(thrown);
       if (failure.failure === "internal") {
@@ -127,6 +131,7 @@ export function openConsole(parts: ConsoleParts, requests: LiveRequests): Site {
 async function decide(
   { baseUrl, addresses }: ConsoleParts,
   signedIn: SignedIn,
+  undo: Undo,
   { route, request, connection, params }: Incoming,
 ): Promise<object> {
   // (1)
@@ -148,6 +153,7 @@ async function decide(
   if (isFailure(body)) return body;
   const query = route.query === null ? null : readQuery(request, route.query);
   if (isFailure(query)) return query;
+  const name = request.headers.get(undoHeader);
   const id = params?.id ?? "0";
   if (!/^[0-9]{1,15}$/.test(id)) return fail("not_found", "There is nothing at this address.");
   return route.handle({
@@ -159,6 +165,7 @@ async function decide(
     ...addresses.of(request, connection),
     browser: (request.headers.get("user-agent") ?? "").slice(0, browserMaxLength),
     language: mailLanguageOf(request.headers.get("accept-language")),
+    undoable: (office) => (visitor === null || name === null ? office : undo.keeping(office, visitor, name)),
   });
 }
 

@@ -39,5 +39,6 @@ export const auditActions = [
   "server.config",
   "server.backup",
   "server.restore",
+  "undo",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];

@@ -318,7 +318,7 @@ describe.skipIf(absent || noPostgres)("mail of two gateways on PostgreSQL", () =
         }),
       }).then((reply) => reply.text());
     await Promise.all(Array.from({ length: 60 }, (_, n) => ask(n % 2 === 0 ? one : two)));
-    await server.mails("ann@example.org", /^95 % used: The budget of the key ci/);
+    await server.mails("ann@example.org", /^95% used: The budget of the key ci/);
     const client = new Bun.SQL({ url, max: 1 });
     await eventually(
       "nothing waits",

@@ -8,13 +8,12 @@ import { Stack } from "../fixtures/stack.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { pixel, pixelBase64 } from "../fixtures/pictures.ts";
 import { expectEventually, launch, Visit, withoutBrowser } from "./browser.ts";
+import { ask, list, openPlayground, password, titles, wide, write } from "./playground.ts";
 
 setDefaultTimeout(120_000);
 
 const ada = "ada@example.com";
 const bob = "bob@example.com";
-const password = "correct horse battery";
-const wide = { viewport: { width: 1480, height: 900 } };
 const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
 type SentBody = Readonly<{ model: string; messages: readonly Readonly<{ role: string; content: string }>[] }>;
@@ -49,30 +48,8 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await stack?.[Symbol.asyncDispose]();
   });
 
-  /** A browser of its own, signed in and on the playground. */
-  async function open(options: BrowserContextOptions = wide, email = ada): Promise<Visit> {
-    const visit = await Visit.open(browser, stack.gateway.url, { reducedMotion: "reduce", ...options });
-    await visit.signIn(email, password);
-    await visit.page.goto("/playground");
-    await visit.page.getByText("Try a model").waitFor();
-    return visit;
-  }
-
-  async function write(page: Page, words: string): Promise<void> {
-    await page.getByRole("textbox", { name: "Message" }).fill(words);
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-  }
-
-  /** Sends and waits for the end, and for what it cost. */
-  async function ask(page: Page, words: string): Promise<void> {
-    const answers = await page.locator(".turn.answer").count();
-    await write(page, words);
-    await page
-      .locator(".turn.answer")
-      .nth(answers)
-      .getByText(/^(?:free|\$0\.)/)
-      .waitFor();
-  }
+  const open = (options: BrowserContextOptions = wide, email = ada): Promise<Visit> =>
+    openPlayground(browser, stack.gateway.url, email, options);
 
   /** Of a conversation's menu, or of the one for all of them. */
   async function more(page: Page, title: string, action: string): Promise<void> {
@@ -82,9 +59,6 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await button.click();
     await page.getByRole("menuitem", { name: action }).click();
   }
-
-  const list = (page: Page) => page.getByRole("navigation", { name: "Conversations" });
-  const titles = async (page: Page): Promise<string> => (await list(page).getByRole("link").allInnerTexts()).join(", ");
 
   test("a conversation is there again after a reload, with its image, its numbers and its address", async () => {
     await using visit = await open();
@@ -355,13 +329,13 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await list(page).getByRole("link", { name: "Pears" }).click();
     await more(page, "Pears", "Delete");
     await expectEventually(() => titles(page), "Damsons, Apples [[text]]");
-    await page.getByText("Try a model").waitFor();
+    await page.locator(".empty-title").waitFor();
     await page.waitForURL(/\/playground$/);
     await more(page, "all", "Delete all");
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
     await expectEventually(() => titles(page), "");
     await page.reload();
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     expect(visit.problems).toEqual([]);
   });
 
@@ -397,7 +371,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await page.getByRole("button", { name: "Sign out" }).click();
     await visit.signIn(bob, password);
     await page.getByRole("link", { name: "Playground" }).first().click();
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     expect(await page.getByText("A secret of Ada").count()).toBe(0);
     await page.goto(address);
     await page.getByText("This conversation is not kept here").waitFor();
@@ -450,7 +424,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await other.getByText("What came").waitFor();
     await more(page, "all", "Delete all");
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
-    await other.getByText("Try a model").waitFor();
+    await other.locator(".empty-title").waitFor();
     await ask(other, "A new one [[text]]");
     await expectEventually(() => titles(other), "A new one [[text]]");
     await expectEventually(() => titles(page), "A new one [[text]]");
@@ -494,7 +468,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
   test("500 conversations are listed and searched, and a megabyte can be pasted", async () => {
     await using visit = await open();
     const { page } = visit;
-    await page.getByText("None yet").waitFor();
+    await page.getByText("What you ask is listed here.").waitFor();
     await page.evaluate(manyConversations(`${(await accountOf(visit)).id} ${ada}`));
     await page.reload();
     const began = performance.now();
@@ -555,7 +529,7 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
       await route.fulfill({ json: { models: json.models.map((model) => ({ ...model, reads_images: false })) } });
     });
     await page.goto("/playground");
-    await page.getByText("Try a model").waitFor();
+    await page.locator(".empty-title").waitFor();
     const file = { name: "dot.png", mimeType: "image/png", buffer: pixel };
     await page.locator(".composer input[type=file]").setInputFiles(file);
     await page.getByRole("textbox", { name: "Message" }).fill("What is on it?");

@@ -656,6 +656,7 @@ const totals: OperatorTotals = {
 };
 
 const server: OperatorServer = {
+  started_at: "2026-11-20T08:00:00.000Z",
   gateway: payloads.join(" "),
   config_file: payloads.join(" "),
   config_loaded_at: time,

@@ -113,11 +113,15 @@ describe.skipIf(withoutBrowser)("plan requests and the operator's pages", () => 
       await owner.signIn(customer, "given by the operator");
 
       await sheet.getByRole("button", { name: "Disable account" }).click();
-      await box.getByRole("button", { name: "Disable account" }).click();
       await sheet.getByText("Disabled").waitFor();
       await owner.page.getByRole("heading", { name: "Sign in to Tollgate" }).waitFor();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await sheet.getByText("Active").waitFor();
+      await owner.page.reload();
+      await owner.page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+      await sheet.getByRole("button", { name: "Disable account" }).click();
+      await sheet.getByText("Disabled").waitFor();
       await sheet.getByRole("button", { name: "Enable account" }).click();
-      await box.getByRole("button", { name: "Enable account" }).click();
       await sheet.getByText("Active").waitFor();
       expect(head.problems).toEqual([]);
     },

@@ -90,7 +90,7 @@ describe.skipIf(withoutBrowser)("what people come for", () => {
       await using _ = visit;
       const land = async (): Promise<void> => {
         await visit.goTo("/operator", "Activity");
-        await person.page.getByRole("region", { name: "Needs you" }).waitFor();
+        await person.page.getByRole("region", { name: "Needs attention" }).waitFor();
         person.clicks = 0;
       };
       const answered = (): void => expect(person.clicks).toBeLessThanOrEqual(2);

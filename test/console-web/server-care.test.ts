@@ -100,6 +100,8 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       await page.getByText("More settings").click();
       await page.getByLabel("api_key", { exact: true }).fill("sk-of-the-spare");
       await page.getByLabel("models", { exact: true }).fill("core-3 = m");
+      const depths = ['low = { reasoning_effort = "a, {b" }', "high = { budget = [1, 2], think = true }"];
+      await page.getByLabel("depth", { exact: true }).fill(depths.join("\n"));
       await page.getByRole("button", { name: "Review the change" }).press("Enter");
       const lines = page.getByLabel("Changed lines of the file");
       await lines.getByText('+ name = "spare"').waitFor();
@@ -109,11 +111,13 @@ describe.skipIf(withoutBrowser)("the server and the accounts' data", () => {
       await page.getByRole("button", { name: "Apply" }).press("Enter");
       await page.getByRole("button", { name: "Edit nodes spare" }).waitFor();
       expect(await readFile(file, "utf8")).toContain('api_key = "sk-of-the-spare"\nmodels = { core-3 = "m" }\n');
+      expect(await readFile(file, "utf8")).toContain(`depth = { ${depths.join(", ")} }\n`);
 
       // What is wrong is said at each field, and the first one has the focus.
       await page.getByRole("button", { name: "Edit nodes spare" }).press("Enter");
       expect(await page.content()).not.toContain("sk-of-the-spare");
       await page.getByText("More settings").click();
+      expect(await page.getByLabel("depth", { exact: true }).inputValue()).toBe(depths.join("\n"));
       await page.getByLabel("slots", { exact: true }).fill("0");
       await page.getByLabel("start_timeout_seconds", { exact: true }).fill("soon");
       await page.getByLabel("url", { exact: true }).fill("nowhere");

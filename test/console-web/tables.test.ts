@@ -74,7 +74,7 @@ describe.skipIf(withoutBrowser)("tables", () => {
     await shows(page, "model-0", `1–50 of ${models}`);
     expect(await names()).toBe(without);
     await page.getByRole("button", { name: "Columns" }).click();
-    await page.getByRole("button", { name: "As at first" }).click();
+    await page.getByRole("button", { name: "Reset" }).click();
     expect(await names()).toMatch(/Nodes.*Requests/);
     expect(visit.problems).toEqual([]);
   });

@@ -38,7 +38,7 @@ describe.skipIf(withoutBrowser)("a team in a browser", () => {
       await admin.signIn("ada@example.org", password);
       await admin.goTo("/team", "research");
       await admin.page.getByRole("button", { name: "Invite" }).click();
-      await admin.page.getByLabel("Most of a day").fill("200000");
+      await admin.page.getByLabel("Limit per day").fill("200000");
       await admin.page.getByRole("button", { name: "Make the link" }).click();
       const link = (await admin.page.locator(".secret code").textContent())!;
       await admin.page.getByRole("button", { name: "Done" }).click();
@@ -58,7 +58,7 @@ describe.skipIf(withoutBrowser)("a team in a browser", () => {
 
       await admin.page.reload();
       await admin.page.getByRole("button", { name: "Change bob@example.org" }).click();
-      await admin.page.getByLabel("Most of a day").fill("300000");
+      await admin.page.getByLabel("Limit per day").fill("300000");
       await admin.page.getByRole("button", { name: "Save" }).click();
       await admin.page.getByText("of 300,000").waitFor();
       await admin.page.getByRole("button", { name: "New service key" }).click();
@@ -67,9 +67,13 @@ describe.skipIf(withoutBrowser)("a team in a browser", () => {
       await admin.page.getByRole("button", { name: "Revoke nightly" }).waitFor();
       if (shots !== undefined) await photograph(admin);
       await admin.page.getByRole("button", { name: "Remove bob@example.org" }).click();
-      await admin.page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
       await admin.page.getByRole("button", { name: "Remove bob@example.org" }).waitFor({ state: "detached" });
       expect(await statusOf(key)).toBe(401);
+      await admin.page.getByRole("button", { name: "Undo" }).click();
+      await admin.page.getByText("of 300,000").waitFor();
+      expect(await statusOf(key)).toBe(200);
+      await admin.page.getByRole("button", { name: "Remove bob@example.org" }).click();
+      await admin.page.getByRole("button", { name: "Remove bob@example.org" }).waitFor({ state: "detached" });
       await colleague.page.reload();
       await colleague.page.getByText("You are in no team").waitFor();
       expect(admin.problems).toEqual([]);

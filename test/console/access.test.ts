@@ -68,6 +68,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/operator/requests/:id/decline": {},
   "/operator/config": { set: ["nodes.gpu-1.slots=1"] },
   "/operator/config/undo": {},
+  "/undo": { name: "of-no-change-here" },
 };
 
 test("every route that takes a body is tried with one that fits", () => {

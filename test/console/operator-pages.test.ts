@@ -300,6 +300,7 @@ test("an account whose coder call is open is not deleted", async () => {
 test("a reload tells what changed and what needs a restart, or why it was refused; both are written down", async () => {
   expect((await operator.get("/operator/server")).body).toEqual({
     gateway: null,
+    started_at: "1970-01-01T00:00:00.000Z",
     config_file: "tollgate.toml",
     config_loaded_at: "2026-03-28T12:00:00.000Z",
     reload: null,

@@ -258,6 +258,13 @@ const changes: { readonly [Kind in AccountChange["change"]]: readonly Extract<Ac
     { change: "key_used", account: 1, key: 2, at: at + 3 },
   ],
   revoke_key: [{ change: "revoke_key", account: 1, key: 2, at: at + 4 }],
+  restore_key: [
+    {
+      change: "restore_key",
+      account: 1,
+      key: { ...key, limits: null, usedAt: null, revokedAt: null, familyHash: hash(30), refreshHash: null },
+    },
+  ],
   erase_end_user: [{ change: "erase_end_user", account: 1, name: "eve" }],
   password: [{ change: "password", account: 1, passwordHash: "argon 2" }],
   operator: [{ change: "operator", account: 1, operator: true }],

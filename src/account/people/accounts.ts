@@ -225,8 +225,10 @@ export class Accounts {
   /** A disabled account's key and sessions are refused at once; what runs may end. Enabling acts when it is on disk. */
   async setDisabled(id: AccountId, disabled: boolean): Promise<void> {
     const { draft, now } = this.#parts;
-    if (disabled) await this.#existing(id);
-    else await this.checkNotErased(id);
+    if (disabled) {
+      const { disabledAt } = await this.#existing(id);
+      if (disabledAt === null) draft.takenBack.push({ change: "disabled", account: id, at: null });
+    } else await this.checkNotErased(id);
     draft.changes.push({ change: "disabled", account: id, at: disabled ? now : null });
     if (disabled) await this.#revokeInTeams(id);
   }
@@ -254,9 +256,10 @@ export class Accounts {
   /** The keys that a person has in a team are void at once. */
   async revokeIn(team: AccountId, member: AccountId): Promise<void> {
     const { records, draft, now: at } = this.#parts;
-    for (const { id: key, limits, revokedAt } of draft.keys(team, await records.keysOf(team))) {
-      if (limits?.member !== member || revokedAt !== null) continue;
-      draft.changes.push({ change: "revoke_key", account: team, key, at });
+    for (const key of draft.keys(team, await records.keysOf(team))) {
+      if (key.limits?.member !== member || key.revokedAt !== null) continue;
+      draft.takenBack.push({ change: "restore_key", account: team, key });
+      draft.changes.push({ change: "revoke_key", account: team, key: key.id, at });
     }
   }
 

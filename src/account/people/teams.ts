@@ -109,7 +109,8 @@ export class Teams {
 
   /** The person's keys in the team are void at once. */
   async remove(team: AccountId, account: AccountId): Promise<void> {
-    await this.#existing(team, account);
+    const member = await this.#existing(team, account);
+    this.#parts.draft.takenBack.push({ change: "member", account: team, member });
     this.#parts.draft.changes.push({ change: "remove_member", account: team, member: account });
     await this.#parts.accounts.revokeIn(team, account);
   }

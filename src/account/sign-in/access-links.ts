@@ -63,7 +63,8 @@ export class AccessLinks {
   }
 
   async withdraw(id: number): Promise<void> {
-    await this.findById(id);
+    const link = await this.findById(id);
+    this.#parts.draft.takenBack.push({ change: "link", link, forgetBefore: null });
     this.#parts.draft.changes.push({ change: "withdraw_link", id });
   }
 

@@ -64,14 +64,27 @@ export class Sessions {
   /** Ends one of the account's sessions; says whether there was one. */
   async end(account: AccountId, id: number): Promise<boolean> {
     const { records, draft } = this.#parts;
-    const isThere = (await records.sessionsOf(account)).some((session) => session.id === id);
-    if (isThere) draft.changes.push({ change: "end_session", id });
-    return isThere;
+    const session = (await records.sessionsOf(account)).find((each) => each.id === id);
+    if (session === undefined) return false;
+    draft.takenBack.push({ change: "open_session", session });
+    draft.changes.push({ change: "end_session", id });
+    return true;
   }
 
   async endAll(account: AccountId, except: number | null): Promise<void> {
-    await this.#parts.accounts.record(account); // no session is opened meanwhile
-    this.#parts.draft.changes.push({ change: "end_sessions", account, except });
+    const { accounts, draft } = this.#parts;
+    await accounts.record(account); // no session is opened meanwhile
+    const ended = (await this.list(account)).filter(({ id }) => id !== except);
+    draft.takenBack.push(...ended.map((session) => ({ change: "open_session", session }) as const));
+    draft.changes.push({ change: "end_sessions", account, except });
+  }
+
+  /** One that was ended goes on under another number: its own may be another's by now. */
+  async reopen(ended: readonly SessionRecord[]): Promise<void> {
+    const { records, draft } = this.#parts;
+    const next = await records.next("sessions");
+    for (const [at, session] of ended.entries())
+      draft.changes.push({ change: "open_session", session: { ...session, id: next + at } });
   }
 }
 

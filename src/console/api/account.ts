@@ -6,6 +6,9 @@ import { closed, count, knownPassword, newPassword, nullable, oneOf, time } from
 
 export const PasswordChange = Type.Object({ old_password: knownPassword(), new_password: newPassword() }, closed);
 
+/** The name that a page gave its change. */
+export const Undo = Type.Object({ name: Type.String({ maxLength: 64 }) }, closed);
+
 export const BrowserSessions = Type.Object({
   sessions: Type.Array(
     Type.Object({

@@ -75,6 +75,8 @@ export const routes = {
   // ends the other sessions; 401 wrong old password
   "POST /password": { access: "account", body: account.PasswordChange, reply: shapes.Done },
   "GET /sessions": { access: "account", reply: account.BrowserSessions },
+  // what the account's own change took away comes back; 404 after a minute, 400 where it does not fit anymore
+  "POST /undo": { access: "account", body: account.Undo, reply: shapes.Done },
   "POST /sessions/end-others": { access: "account", reply: shapes.Done },
   "POST /sessions/:id/end": { access: "account", reply: shapes.Done },
   // everything that is kept of the account, as `tollgate accounts export` gives it

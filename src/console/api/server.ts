@@ -97,6 +97,7 @@ export type WebhookTest = Static<typeof WebhookTest>;
 export const OperatorServer = Type.Object({
   /** The gateway that answers, where several share a database; null: it is the only one. */
   gateway: nullable(Type.String()),
+  started_at: time(),
   /** Null: flags and environment variables are the whole configuration. */
   config_file: nullable(Type.String()),
   /** When the configuration in force was read. */

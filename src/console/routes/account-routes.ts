@@ -29,13 +29,13 @@ export function accountRoutes(parts: ConsoleParts): Route[] {
       return { sessions: open.map((each) => ({ ...sessionView(each), current: each.id === session.id })) };
     }),
 
-    route("POST /sessions/end-others", async ({ visitor: { account, session } }) => {
-      await office.change(async ({ sessions }) => await sessions.endAll(account.id, session.id));
+    route("POST /sessions/end-others", async ({ visitor: { account, session }, undoable }) => {
+      await undoable(office).change(async ({ sessions }) => await sessions.endAll(account.id, session.id));
       return done;
     }),
 
-    route("POST /sessions/:id/end", async ({ visitor: { account }, id }) => {
-      return (await office.change(({ sessions }) => sessions.end(account.id, id)))
+    route("POST /sessions/:id/end", async ({ visitor: { account }, id, undoable }) => {
+      return (await undoable(office).change(({ sessions }) => sessions.end(account.id, id)))
         ? done
         : fail("not_found", "There is no such session.");
     }),

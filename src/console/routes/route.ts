@@ -1,5 +1,6 @@
 // Handlers for routes of the console's contract: what they get, and what they may answer.
 import type { TSchema } from "@sinclair/typebox";
+import type { Office } from "../../account/office.ts";
 import type { AccountRecord, SessionRecord } from "../../account/records.ts";
 import type { MailLanguage } from "../../core/mail.ts";
 import {
@@ -30,6 +31,8 @@ export type Call<Of extends Access = Access, Body = unknown, Query = unknown> = 
   browser: string;
   /** Of those that we speak, the one that the browser wants most; null: none. */
   language: MailLanguage | null;
+  /** The office, whose change the page may take back if it named it. */
+  undoable(office: Office): Office;
 }>;
 
 export type CallOf<Name extends RouteName> = Call<AccessOf<Name>, BodyOf<Name>, QueryOf<Name>>;

@@ -18,11 +18,14 @@ const backupsShownMax = 100;
 
 export function serverCareRoutes(parts: ConsoleParts): Route[] {
   const { configuration, backups, webhooks, office, clock, log } = parts;
+  // The monotonic clock counts from the start of the process.
+  const startedAt = timeOf(clock.wall() - clock.monotonic());
   let reload: ReloadResult | null = null;
   let backup: BackupResult | null = null;
 
   const show = (): OperatorServer => ({
     gateway: configuration.gateway,
+    started_at: startedAt,
     config_file: configuration.file,
     config_loaded_at: timeOf(configuration.loadedAt),
     reload,

@@ -16,19 +16,21 @@ const oneOf = <Word extends string>(words: readonly Word[], word: string): Word 
 
 /** An address may say anything: what is unknown is ignored. */
 export function askedIn(query: URLSearchParams, splits: readonly Split[]) {
-  const [model = "", endpoint = "", key = "", end_user = "", from = "", to = "", account = ""] = [
-    ...filterNames,
-    ...["from", "to", "account"],
-  ].map((name) => query.get(name) ?? "");
+  const given = (name: string): string => query.get(name) ?? "";
+  // A page does not filter by what it does not split by.
+  const [model = "", endpoint = "", key = "", end_user = "", account = ""] = ([...filterNames, "account"] as const).map(
+    (name) => (splits.includes(name) ? given(name) : ""),
+  );
+  const [from, to] = [given("from"), given("to")];
   const filters: Filters = { model, endpoint, key, end_user, from, to };
   // What is filtered says all of it already.
   const usual = splits.find((split) => ({ ...filters, account, node: "" })[split] === "") ?? splits[0]!;
   return {
     filters,
     account,
-    range: oneOf(rangeNames, query.get("range") ?? "") ?? undefined,
-    by: oneOf(splits, query.get("by") ?? "") ?? usual,
-    measure: oneOf(measures, query.get("show") ?? "") ?? "tokens",
+    range: oneOf(rangeNames, given("range")) ?? undefined,
+    by: oneOf(splits, given("by")) ?? usual,
+    measure: oneOf(measures, given("show")) ?? "tokens",
   };
 }
 export type AskedOverTime = ReturnType<typeof askedIn>;

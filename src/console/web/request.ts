@@ -1,5 +1,5 @@
 // Requests to the console's own API.
-import { consoleHeader } from "../api/console-header.ts";
+import { consoleHeader, undoHeader } from "../api/console-header.ts";
 import type { LiveEvent } from "../api/live.ts";
 import type { BodyOf, QueryOf, ReplyOf, RouteName } from "../api/routes.ts";
 import type { ApiError, Faults } from "../api/shapes.ts";
@@ -59,6 +59,20 @@ export const post = <Path extends keyof Post>(
 export const address = <Path extends keyof Get>(path: Path, ...[query]: GivenQuery<Path>): string =>
   `/console/api${path}${search(query ?? {})}`;
 
+let undoName: string | null = null;
+
+/** Names the change that `act` asks for at once; gives what takes it back. */
+export async function undoable(act: () => Promise<unknown>): Promise<() => Promise<unknown>> {
+  const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, "0"),
+  ).join("");
+  undoName = name;
+  const acting = act();
+  undoName = null;
+  await acting;
+  return () => post("/undo", { name });
+}
+
 type Query = Readonly<Record<string, string | number | null | undefined>>;
 
 /** `?a=1&b=2`, without empty values. */
@@ -105,7 +119,10 @@ async function ask(method: string, path: string, body: object | null = null): Pr
   try {
     return await fetch(`/console/api${path}`, {
       method,
-      headers: body === null ? {} : { "content-type": "application/json" },
+      headers: {
+        ...(body !== null && { "content-type": "application/json" }),
+        ...(undoName !== null && { [undoHeader]: undoName }),
+      },
       body: body === null ? null : JSON.stringify(body),
     });
   } catch {

@@ -64,6 +64,9 @@ const byKind: { readonly [Of in Kind]: (change: OfKind<Of>) => readonly Write[] 
       { account, id: key },
     ),
   ],
+  restore_key: ({ account, key: { id, keyHash, familyHash, refreshHash } }) => [
+    update("api_keys", { revokedAt: null, keyHash, familyHash, refreshHash }, { account, id }),
+  ],
   key_used: ({ account, key, at }) =>
     key === defaultKey
       ? [update("accounts", { keyUsedAt: at }, { id: account })]

@@ -3,7 +3,6 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { BrowserSessions } from "../../api/account.ts";
 import { PasswordField } from "../parts/account-fields.tsx";
-import { AskButton } from "../parts/asking-dialogs.tsx";
 import { type DataColumn, DataTable } from "../parts/data-table.tsx";
 import { ExportButton } from "../parts/export-button.tsx";
 import { FormError } from "../parts/field.tsx";
@@ -13,6 +12,7 @@ import { isFirstLoad, Loaded } from "../parts/states.tsx";
 import { LanguageChoice } from "../parts/language-choice.tsx";
 import { ThemeChoice } from "../parts/theme-choice.tsx";
 import { toast } from "../parts/toasts.tsx";
+import { UndoButton } from "../parts/undo-button.tsx";
 import { get, post } from "../request.ts";
 import { MailSection } from "./account-mail.tsx";
 import { OwnDeletionSection } from "./own-deletion.tsx";
@@ -21,7 +21,7 @@ import { account, sells, session, signOut } from "../session.ts";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
-import { rich, t } from "../texts.ts";
+import { t } from "../texts.ts";
 
 type BrowserSession = BrowserSessions["sessions"][number];
 
@@ -40,18 +40,20 @@ export function AccountPage(): VNode {
       }
     >
       <div class="stack-large">
-        <section class="card">
-          <header>
-            <div>
-              <h2>{t("account.appearance")}</h2>
-              <p class="quiet small-text">{t("account.appearance_about")}</p>
+        <Card
+          title={t("account.appearance")}
+          class="card"
+          side={<span class="quiet small-text">{t("account.appearance_about")}</span>}
+        >
+          <div class="grid-2">
+            <label class="field">
+              {t("language.language")} <LanguageChoice />
+            </label>
+            <div class="field">
+              <span class="label">{t("theme.theme")}</span> <ThemeChoice labeled />
             </div>
-            <div class="row">
-              <LanguageChoice />
-              <ThemeChoice labeled />
-            </div>
-          </header>
-        </section>
+          </div>
+        </Card>
         {session.value?.passwords === true && <PasswordSection onChanged={sessions.reload} />}
         {session.value?.mail === true && <MailSection />}
         {session.value?.provider != null && <ProviderSection provider={session.value.provider} />}
@@ -144,19 +146,13 @@ function PasswordForm({ onChanged }: { onChanged: () => void }): VNode {
 }
 
 const EndOthers = ({ onEnded }: { onEnded: () => void }): VNode => (
-  <AskButton
+  <UndoButton
     caption={t("account.end_others")}
     class="button small"
-    title={t("account.end_others_ask")}
-    confirm={t("account.end_others")}
-    onConfirm={async () => {
-      await post("/sessions/end-others");
-      toast(t("account.others_ended"));
-      onEnded();
-    }}
-  >
-    <p>{t("account.end_others_about")}</p>
-  </AskButton>
+    done={t("account.others_ended")}
+    act={() => post("/sessions/end-others")}
+    onChanged={onEnded}
+  />
 );
 
 type SessionTableProps = Readonly<{
@@ -209,20 +205,14 @@ type EndSessionProps = Omit<SessionTableProps, "sessions"> & Readonly<{ session:
 function EndSession({ session: { id, browser, address }, end, onEnded }: EndSessionProps): VNode {
   const name = browserName(browser);
   return (
-    <AskButton
+    <UndoButton
       caption={t("common.sign_out")}
       label={t("account.end_label", { name, address })}
       class="button small"
-      title={t("account.end_ask")}
-      confirm={t("common.sign_out")}
-      onConfirm={async () => {
-        await end(id);
-        toast(t("account.ended", { name }));
-        onEnded();
-      }}
-    >
-      <p>{rich("account.end_about", { name: <strong>{name}</strong>, address })}</p>
-    </AskButton>
+      done={t("account.ended", { name })}
+      act={() => end(id)}
+      onChanged={onEnded}
+    />
   );
 }
 

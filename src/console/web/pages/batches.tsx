@@ -7,6 +7,7 @@ import { Confirm } from "../parts/asking-dialogs.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
 import { DropBox } from "../parts/drop-box.tsx";
+import { Icon } from "../parts/icons.tsx";
 import { FormError } from "../parts/field.tsx";
 import { Meter } from "../parts/meter.tsx";
 import { Page } from "../parts/page.tsx";
@@ -119,21 +120,7 @@ export function BatchesPage(): VNode {
           event.currentTarget.value = "";
         }}
       />
-      <DropBox class="card drop-card" onFiles={send}>
-        {sending === null ? (
-          <p class="quiet">{t("batches.drop")}</p>
-        ) : (
-          <Meter
-            name={t("batches.uploading", { name: sending.name })}
-            label={t("batches.upload")}
-            value={sending.sent}
-            of={sending.size}
-            ofNote={t("batches.bytes")}
-            about={t("batches.sent", { sent: bytes(sending.sent), size: bytes(sending.size) })}
-          />
-        )}
-        <FormError message={action.error} />
-      </DropBox>
+      <Drop {...{ action, sending, send }} />
       <Card title={t("batches.yours")}>
         <Loaded resource={batches} lines={3}>
           {(shown) => <BatchTable batches={shown} onCancel={setCancelling} />}
@@ -152,6 +139,30 @@ export function BatchesPage(): VNode {
     </Page>
   );
 }
+
+const Drop = ({ action, sending, send }: ReturnType<typeof useSending>): VNode => (
+  <DropBox class="card drop-card" onFiles={send}>
+    {sending === null ? (
+      <p class="row quiet">
+        <Icon name="upload" size={18} />
+        <span>{t("batches.drop")}</span>
+        <a data-leaves href="/docs/guide/clients#batches">
+          {t("batches.how")}
+        </a>
+      </p>
+    ) : (
+      <Meter
+        name={t("batches.uploading", { name: sending.name })}
+        label={t("batches.upload")}
+        value={sending.sent}
+        of={sending.size}
+        ofNote={t("batches.bytes")}
+        about={t("batches.sent", { sent: bytes(sending.sent), size: bytes(sending.size) })}
+      />
+    )}
+    <FormError message={action.error} />
+  </DropBox>
+);
 
 type CancelProps = Readonly<{ batch: Batch; onClose: () => void; onDone: () => void }>;
 
@@ -178,9 +189,7 @@ function BatchTable({ batches, onCancel }: TableProps): VNode {
   if (batches.length === 0)
     return (
       <Empty icon="batches" title={t("batches.none")}>
-        <a data-leaves href="/docs/guide/clients#batches">
-          {t("batches.how")}
-        </a>
+        {t("batches.none_about")}
       </Empty>
     );
   return (

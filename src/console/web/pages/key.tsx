@@ -7,7 +7,7 @@ import { SnippetTabs } from "../parts/code-block.tsx";
 import { AskButton } from "../parts/asking-dialogs.tsx";
 import { Page } from "../parts/page.tsx";
 import { FreshKey } from "../parts/secret.tsx";
-import { Loaded } from "../parts/states.tsx";
+import { isFirstLoad, Loaded } from "../parts/states.tsx";
 import { get, post } from "../request.ts";
 import { type Resource, useResource } from "../resource.ts";
 import { sells, session } from "../session.ts";
@@ -36,8 +36,11 @@ export function KeyPage(): VNode {
     >
       <div class="stack-large">
         <DefaultKey state={state} onMade={setNewest} />
-        <NamedKeys onMade={setNewest} />
-        <section class="card stack">
+        {/* Not before the card above, which would move them. */}
+        <div hidden={isFirstLoad(state)}>
+          <NamedKeys onMade={setNewest} />
+        </div>
+        <section class="card stack" hidden={isFirstLoad(state)}>
           <h2>{t("key.quick_start")}</h2>
           <SnippetTabs
             label={t("key.clients")}

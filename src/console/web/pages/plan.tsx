@@ -6,11 +6,13 @@ import { countNames } from "../../../core/count-limits.ts";
 import { count, date, dollars, percentage, price, worth } from "../format.ts";
 import { AskButton, FormDialog } from "../parts/asking-dialogs.tsx";
 import { FormError, LongField, NumberField } from "../parts/field.tsx";
+import { Countdown } from "../parts/countdown.tsx";
 import { Icon } from "../parts/icons.tsx";
+import { LeftMeter } from "../parts/meter.tsx";
 import { ModelTable } from "../parts/model-table.tsx";
 import { Page } from "../parts/page.tsx";
 import { requestTitle, StateBadge } from "../parts/purchase-request.tsx";
-import { Empty, isFirstLoad, Loaded } from "../parts/states.tsx";
+import { isFirstLoad, Loaded } from "../parts/states.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { get, post } from "../request.ts";
 import { useAction, useResource } from "../resource.ts";
@@ -18,7 +20,7 @@ import { numbers, sells } from "../session.ts";
 import { Time } from "../parts/time.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
-import { t } from "../texts.ts";
+import { rich, t } from "../texts.ts";
 
 type Plan = PlanPageReply["plans"][number];
 
@@ -53,7 +55,11 @@ export function PlanPage(): VNode {
         hidden={isFirstLoad(page)}
         side={sells.value && <span class="quiet small-text">{t("plan.prices_unit", { million: 1_000_000 })}</span>}
       >
-        <Loaded resource={models}>{(value) => <ModelTable models={value.models} />}</Loaded>
+        <Loaded resource={models}>
+          {({ models: all }) => (
+            <ModelTable models={all.toSorted((one, other) => Number(other.served) - Number(one.served))} />
+          )}
+        </Loaded>
       </Card>
     </Page>
   );
@@ -135,6 +141,7 @@ function Plans({ page, onRequested }: PartProps): VNode {
             </div>
           )}
           <PlanFacts plan={plan} />
+          {plan.id === page.plan && <AllowanceLeft />}
           {plan.id !== page.plan && (
             <Button
               caption={plan.id === asked ? t("deletion.requested") : t("purchase.plan", { plan: plan.name })}
@@ -159,6 +166,14 @@ function Plans({ page, onRequested }: PartProps): VNode {
   );
 }
 
+/** What is left of the day, as the page where plans are compared should say. */
+function AllowanceLeft(): VNode | null {
+  const { left = null, granted = null, renews_at = "" } = numbers.value?.allowance ?? {};
+  if (!sells.value || left === null || granted === null || granted === 0) return null;
+  const about = rich("overview.renews", { time: <Countdown to={renews_at} /> });
+  return <LeftMeter name={t("left.allowance")} left={left} of={granted} about={about} />;
+}
+
 function Credit({ page, onRequested }: PartProps): VNode {
   const [tokens, setTokens] = useState(page.packs[0]?.tokens ?? page.custom.min_tokens);
   const [custom, setCustom] = useState(false);
@@ -179,7 +194,7 @@ function Credit({ page, onRequested }: PartProps): VNode {
         <h2>{t("plan.buy")}</h2>
         <p class="quiet small-text">{t("plan.have", { credit: page.credit, worth: worth(page.credit) })}</p>
       </div>
-      <div class="stack" role="group" aria-label={t("plan.amount")}>
+      <div class="grid-3" role="group" aria-label={t("plan.amount")}>
         {page.packs.map((pack) => (
           <Pack
             key={pack.tokens}
@@ -201,13 +216,15 @@ function Credit({ page, onRequested }: PartProps): VNode {
       </div>
       {custom && <CustomAmount limits={page.custom} tokens={tokens} isValid={valid} onTokens={setTokens} />}
       <FormError message={checkout.error} />
-      <Button
-        caption={page.payment === null ? t("plan.request_credit") : t("plan.pay_with", { payment: page.payment })}
-        class="button primary block"
-        disabled={!valid}
-        busy={checkout.busy}
-        onClick={buy}
-      />
+      <div>
+        <Button
+          caption={page.payment === null ? t("plan.request_credit") : t("plan.pay_with", { payment: page.payment })}
+          class="button primary"
+          disabled={!valid}
+          busy={checkout.busy}
+          onClick={buy}
+        />
+      </div>
       {asking && (
         <RequestDialog
           title={t("plan.request_ask", { tokens })}
@@ -282,29 +299,26 @@ function RequestDialog({ title, about, send, onClose, onRequested }: RequestDial
   );
 }
 
-const Requests = ({ page, onChanged }: { page: PlanPageReply; onChanged: () => void }): VNode => (
-  <Card title={t("plan.requests")}>
-    {page.requests.length === 0 && page.payments.length === 0 && (
-      <Empty icon="requests" title={t("plan.no_requests")}>
-        {t(sells.value ? "plan.requests_about_sells" : "plan.requests_about")}
-      </Empty>
-    )}
-    <ul class="item-list">
-      {page.requests.map((request) => (
-        <RequestItem key={request.id} request={request} onWithdrawn={onChanged} />
-      ))}
-      {page.payments.map((payment) => (
-        <li key={payment.id}>
-          <div>
-            <p>{t("plan.paid_for", { tokens: payment.tokens })}</p>
-            <p class="quiet small-text">{date(payment.paid_at)}</p>
-          </div>
-          <span class="badge good">{t("plan.paid")}</span>
-        </li>
-      ))}
-    </ul>
-  </Card>
-);
+/** Nothing where there are none. */
+const Requests = ({ page, onChanged }: { page: PlanPageReply; onChanged: () => void }): VNode | null =>
+  page.requests.length + page.payments.length === 0 ? null : (
+    <Card title={t("plan.requests")}>
+      <ul class="item-list">
+        {page.requests.map((request) => (
+          <RequestItem key={request.id} request={request} onWithdrawn={onChanged} />
+        ))}
+        {page.payments.map((payment) => (
+          <li key={payment.id}>
+            <div>
+              <p>{t("plan.paid_for", { tokens: payment.tokens })}</p>
+              <p class="quiet small-text">{date(payment.paid_at)}</p>
+            </div>
+            <span class="badge good">{t("plan.paid")}</span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
 
 const RequestItem = ({ request, onWithdrawn }: { request: PurchaseRequest; onWithdrawn: () => void }): VNode => (
   <li>

@@ -83,7 +83,12 @@ export function ReportsPage(): VNode {
   return (
     <Page
       title={t("menu.reports")}
-      lead={t("reports.lead", { whose: isOperator() ? t("reports.all") : asked.account || t("reports.own") })}
+      lead={
+        <>
+          {inWords(asked)} ·{" "}
+          {t("reports.lead", { whose: isOperator() ? t("reports.all") : asked.account || t("reports.own") })}
+        </>
+      }
       actions={
         <>
           <FileLink caption="CSV" href={address("/reports.csv", query)} />
@@ -93,7 +98,10 @@ export function ReportsPage(): VNode {
     >
       <section class="card flush" aria-label={t("reports.report")}>
         <Choices asked={asked} change={change} />
-        {asked.month !== "" && <Statements asked={asked} />}
+        <div class="filters">
+          <Groups asked={asked} change={change} />
+          {asked.month !== "" && <Statements asked={asked} />}
+        </div>
         <Loaded resource={report} lines={8}>
           {(rows) => (rows.length === 0 ? <Nothing asked={asked} change={change} /> : <Rows {...{ rows, asked }} />)}
         </Loaded>
@@ -154,7 +162,6 @@ function Choices({ asked, change }: Changing): VNode {
         {input("cost_center", t("reports.cost_center"))}
         {input("tag", t("reports.one_tag"))}
       </div>
-      <Groups asked={asked} change={change} />
     </div>
   );
 }
@@ -163,8 +170,9 @@ function Groups({ asked, change }: Changing): VNode {
   const columns = columnsIn(asked);
   const shown = (Object.keys(captions) as ReportColumn[]).filter((column) => isTold(column, asked));
   return (
-    <div class="filters">
-      <div class="segments grow" role="group" aria-label={t("reports.sum_by")}>
+    <div class="actions">
+      <span class="quiet small-text">{t("reports.sum_by")}</span>
+      <div class="segments" role="group" aria-label={t("reports.sum_by")}>
         {shown.map((column) => (
           <button
             key={column}
@@ -204,7 +212,7 @@ function OwnTeams({ asked, change }: Changing): VNode | null {
 function Statements({ asked: { month, account: of, time_zone } }: { asked: Asked }): VNode {
   const query = { month, time_zone, account: of };
   return (
-    <div class="log-note actions">
+    <div class="actions to-end">
       {of === "" ? t(isOperator() ? "reports.own_statement" : "reports.statement") : t("reports.statement_of", { of })}
       <a class="button small" href={address("/statement", { ...query, form: "html" })} target="_blank" rel="noopener">
         <Icon name="external" size={14} /> {t("reports.print")}

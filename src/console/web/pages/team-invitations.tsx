@@ -2,24 +2,18 @@
 import type { VNode } from "preact";
 import type { Invitation } from "../../api/teams.ts";
 import { count, fullMoment } from "../format.ts";
-import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
-import { FormError } from "../parts/field.tsx";
+import { UndoButton } from "../parts/undo-button.tsx";
 import { post } from "../request.ts";
-import { useAction } from "../resource.ts";
 import { t } from "../texts.ts";
 
 type TeamInvitationsProps = Readonly<{ team: number; open: readonly Invitation[]; onChanged: () => void }>;
 
 /** Nothing where there are none. */
 export function TeamInvitations({ team, open, onChanged }: TeamInvitationsProps): VNode | null {
-  const action = useAction();
   if (open.length === 0) return null;
-  const withdraw = (invitation: number): void =>
-    void action.run(() => post(`/teams/${team}/withdraw`, { invitation }).then(onChanged));
   return (
     <Card title={t("team_invitations.title")} aria-label={t("team_invitations.title")}>
-      <FormError message={action.error} />
       <ul class="item-list">
         {open.map(({ id, email, limit_day, limit_month, expires_at }) => (
           <li key={id}>
@@ -33,12 +27,13 @@ export function TeamInvitations({ team, open, onChanged }: TeamInvitationsProps)
                 ].join(" · ")}
               </p>
             </div>
-            <Button
+            <UndoButton
               caption={t("team_invitations.withdraw")}
               class="button small"
-              aria-label={t("team_invitations.withdraw_one", { id: String(id) })}
-              disabled={action.busy}
-              onClick={() => withdraw(id)}
+              label={t("team_invitations.withdraw_one", { id: String(id) })}
+              done={t("team_invitations.withdrawn")}
+              act={() => post(`/teams/${team}/withdraw`, { invitation: id })}
+              onChanged={onChanged}
             />
           </li>
         ))}

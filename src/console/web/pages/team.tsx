@@ -18,7 +18,7 @@ import { Page } from "../parts/page.tsx";
 import { FreshInvitation, FreshKey } from "../parts/secret.tsx";
 import { Select } from "../parts/select.tsx";
 import { Empty, Loaded } from "../parts/states.tsx";
-import { toast } from "../parts/toasts.tsx";
+import { UndoButton } from "../parts/undo-button.tsx";
 import { get, post } from "../request.ts";
 import { useResource } from "../resource.ts";
 import { account, loadSession } from "../session.ts";
@@ -78,8 +78,15 @@ function OneTeam({ id, choice, onLeft }: OneTeamProps): VNode {
       <Loaded resource={resource} lines={6}>
         {(shown) => (
           <div class="stack-large">
-            <Balance team={shown} />
-            {shown.own !== null && <Own team={shown} own={shown.own} onChanged={reload} onLeft={onLeft} />}
+            <div class="grid-2">
+              <Balance team={shown} />
+              {shown.own !== null && <Own team={shown} member={shown.own.member} onLeft={onLeft} />}
+            </div>
+            {shown.own !== null && (
+              <Keys team={shown} title={t("team.your_keys")} keys={shown.own.keys} onChanged={reload}>
+                {t("team.keys_about", { email: account.value?.email ?? "" })}
+              </Keys>
+            )}
             {shown.managed !== null && (
               <>
                 <Members team={shown} members={shown.managed.members} onChanged={reload} />
@@ -103,49 +110,36 @@ function OneTeam({ id, choice, onLeft }: OneTeamProps): VNode {
 }
 
 const Balance = ({ team: { allowance, credit, spendable } }: { team: Team }): VNode => (
-  <div class="grid-2">
-    <Figure name={t("team.left")} value={spendable === null ? t("plan.unlimited") : count(spendable)}>
-      {allowance.granted !== null && allowance.left !== null
-        ? t("team.left_about", { left: allowance.left, granted: allowance.granted, credit })
-        : t("team.balance_tokens")}
-    </Figure>
-  </div>
+  <Figure name={t("team.left")} value={spendable === null ? t("plan.unlimited") : count(spendable)}>
+    {allowance.granted !== null && allowance.left !== null
+      ? t("team.left_about", { left: allowance.left, granted: allowance.granted, credit })
+      : t("team.balance_tokens")}
+  </Figure>
 );
 
 type OwnProps = Readonly<{
   team: Team;
-  own: NonNullable<Team["own"]>;
-  onChanged: () => void;
+  member: NonNullable<Team["own"]>["member"];
   onLeft: () => void;
 }>;
 
-const Own = ({ team, own: { member, keys }, onChanged, onLeft }: OwnProps): VNode => (
-  <>
-    <Card
-      title={t("team.own")}
-      class="card stack"
-      side={
-        <AskButton
-          caption={t("team.leave")}
-          class="button small"
-          title={t("team.leave_ask", { name: team.name })}
-          confirm={t("team.leave")}
-          onConfirm={async () => {
-            await post(`/teams/${team.id}/remove`, { account: member.id });
-            onLeft();
-          }}
-        >
-          <p>{t("team.leave_about")}</p>
-        </AskButton>
-      }
-    >
-      <Use name={t("common.today")} used={member.used_day} limit={member.limit_day} />
-      <Use name={t("common.this_month")} used={member.used_month} limit={member.limit_month} />
-    </Card>
-    <Keys team={team} title={t("team.your_keys")} keys={keys} onChanged={onChanged}>
-      {t("team.keys_about", { email: account.value?.email ?? "" })}
-    </Keys>
-  </>
+const Own = ({ team, member, onLeft }: OwnProps): VNode => (
+  <Card
+    title={t("team.own")}
+    class="card stack"
+    side={
+      <UndoButton
+        caption={t("team.leave")}
+        class="button small"
+        done={t("team.left_done", { name: team.name })}
+        act={() => post(`/teams/${team.id}/remove`, { account: member.id })}
+        onChanged={onLeft}
+      />
+    }
+  >
+    <Use name={t("common.today")} used={member.used_day} limit={member.limit_day} />
+    <Use name={t("common.this_month")} used={member.used_month} limit={member.limit_month} />
+  </Card>
 );
 
 type UseProps = Readonly<{ name: string; used: number; limit: number | null }>;
@@ -374,20 +368,14 @@ const Actions = ({ team, member, onChange, onRemoved }: ActionsProps): VNode => 
       aria-label={t("team.change_of", { email: member.email })}
       onClick={() => onChange(member)}
     />{" "}
-    <AskButton
+    <UndoButton
       caption={t("team.remove")}
       label={t("team.remove_of", { email: member.email })}
       class="button small"
-      title={t("team.remove_ask")}
-      confirm={t("team.remove")}
-      onConfirm={async () => {
-        await post(`/teams/${team.id}/remove`, { account: member.id });
-        toast(t("team.removed", { email: member.email }));
-        onRemoved();
-      }}
-    >
-      <p>{rich("team.remove_about", { email: <strong>{member.email}</strong> })}</p>
-    </AskButton>
+      done={t("team.removed", { email: member.email })}
+      act={() => post(`/teams/${team.id}/remove`, { account: member.id })}
+      onChanged={onRemoved}
+    />
   </>
 );
 

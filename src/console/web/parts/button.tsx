@@ -1,5 +1,6 @@
-// Buttons: with a caption, or with an icon alone.
+// Buttons: with a caption, or with an icon, beside which a word may stand where there is room.
 import type { ComponentProps, VNode } from "preact";
+import { t, type TextKey } from "../texts.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 type ButtonProps = Omit<ComponentProps<"button">, "class" | "disabled"> &
@@ -18,10 +19,11 @@ export const Button = ({ caption, class: look = "button", busy, disabled, ...but
 );
 
 type IconButtonProps = Omit<ComponentProps<"button">, "class" | "icon" | "size"> &
-  Readonly<{ icon: IconName; size?: number; label: string; look?: string | undefined }>;
+  Readonly<{ icon: IconName; size?: number; label: string; look?: string | undefined; word?: TextKey }>;
 
-export const IconButton = ({ icon, size, label, look = "", ...button }: IconButtonProps): VNode => (
+export const IconButton = ({ icon, size, label, look = "", word, ...button }: IconButtonProps): VNode => (
   <button type="button" class={`icon-button ${look}`.trim()} aria-label={label} {...button}>
     <Icon name={icon} size={size} />
+    {word !== undefined && <span class="icon-word">{t(word)}</span>}
   </button>
 );

@@ -4,14 +4,15 @@ import { useState } from "preact/hooks";
 import type { NewLink, OperatorAccount } from "../../../api/accounts.ts";
 import { worth } from "../../format.ts";
 import { passwordMinLength } from "../../parts/account-fields.tsx";
-import { AskButton, Confirm } from "../../parts/asking-dialogs.tsx";
+import { Confirm } from "../../parts/asking-dialogs.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ExportButton } from "../../parts/export-button.tsx";
 import { FormError, NumberField, TextField } from "../../parts/field.tsx";
 import { SecretLink } from "../../parts/secret.tsx";
 import { Select } from "../../parts/select.tsx";
 import { toast } from "../../parts/toasts.tsx";
-import { post } from "../../request.ts";
+import { UndoButton } from "../../parts/undo-button.tsx";
+import { get, post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
 import { account as own, planChoices, sells, session } from "../../session.ts";
 import { rich, t, type TextKey } from "../../texts.ts";
@@ -243,29 +244,34 @@ function PasswordForm({ account, onChanged }: { account: OperatorAccount; onChan
 }
 
 function StateForm({ account: { id, email, ...account }, onChanged }: FormProps): VNode {
-  const disabled = !account.disabled;
-  const act = disabled ? "disable" : "enable";
+  const { disabled } = account;
+  const act = disabled ? "enable" : "disable";
   const isOwn = id === own.value?.id;
+  const action = useAction();
+  const change = (next: boolean) => post(`/operator/accounts/${id}/state`, { disabled: next });
+  const enable = async (): Promise<void> => {
+    onChanged(await change(false));
+    toast(t("sheet.enable_done", { email }));
+  };
   return (
     <Panel title={t("common.state")}>
       <div class="row spread">
         <p class="quiet small-text grow">{t(`sheet.${act}_about`)}</p>
-        <AskButton
-          caption={t(`sheet.${act}`)}
-          class={disabled ? "button danger-quiet" : "button"}
-          disabled={isOwn}
-          hint={isOwn ? t("sheet.own") : undefined}
-          title={t(`sheet.${act}_ask`)}
-          confirm={t(`sheet.${act}`)}
-          danger={disabled}
-          onConfirm={async () => {
-            onChanged(await post(`/operator/accounts/${id}/state`, { disabled }));
-            toast(t(`sheet.${act}_done`, { email }));
-          }}
-        >
-          <p>{rich(`sheet.${act}_what`, { email, strong })}</p>
-        </AskButton>
+        {disabled ? (
+          <Button caption={t("sheet.enable")} busy={action.busy} onClick={() => void action.run(enable)} />
+        ) : (
+          <UndoButton
+            caption={t("sheet.disable")}
+            class="button danger-quiet"
+            disabled={isOwn}
+            hint={isOwn ? t("sheet.own") : undefined}
+            done={t("sheet.disable_done", { email })}
+            act={() => change(true)}
+            onChanged={async () => onChanged(await get(`/operator/accounts/${id}`))}
+          />
+        )}
       </div>
+      <FormError message={action.error} />
     </Panel>
   );
 }

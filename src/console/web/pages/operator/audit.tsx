@@ -83,7 +83,8 @@ function Filters({ filter }: { filter: Filter }): VNode {
     <input
       type="search"
       aria-label={label}
-      placeholder={label}
+      title={label}
+      placeholder={t(name === "operator" ? "accounts.operator" : "common.account")}
       value={filter[name]}
       onChange={(event) => change({ [name]: event.currentTarget.value.trim() })}
     />
@@ -129,16 +130,14 @@ const columns: readonly DataColumn<Entry>[] = [
   },
   { id: "detail", name: "audit.detail", look: "parted sentence", cell: ({ detail }) => saidEach(detail) },
   {
-    id: "operator",
-    name: "accounts.operator",
-    look: "quiet parted",
-    cell: ({ operator }) => (operator === "" ? "" : <AccountLink name={operator} />),
-  },
-  {
-    id: "address",
-    name: "audit.address",
-    look: "quiet small-text parted",
-    room: "wide",
-    cell: ({ address }) => address,
+    id: "by",
+    name: "audit.by",
+    look: "parted",
+    cell: ({ operator, address }) => (
+      <>
+        {operator !== "" && <AccountLink name={operator} />}
+        <p class="quiet small-text">{address}</p>
+      </>
+    ),
   },
 ];

@@ -7,7 +7,7 @@ import type { Faults } from "../../../api/shapes.ts";
 import { Button } from "../../parts/button.tsx";
 import { Field, LongField, TextField } from "../../parts/field.tsx";
 import { Select } from "../../parts/select.tsx";
-import { t } from "../../texts.ts";
+import { t, type TextKey } from "../../texts.ts";
 
 type ConfigKey = ConfigTable["keys"][number];
 type Fault = Faults[number];
@@ -216,9 +216,9 @@ function KeyField({ of, isSet, isFixed, error, typed, written, onValue }: KeyFie
     return <PartsField {...{ label, hint: plain.hint, error, value, onValue }} parts={Object.keys(prices)} />;
   }
   const pairs = Object.values(schema.patternProperties ?? {}).some(({ type }) => type === "string");
-  if ((pairs || schema.items?.type === "string") && !readOnly) {
-    const hint = hinted(pairs ? t("config.pair_a_line") : t("config.one_a_line"));
-    return <LinesField {...{ ...plain, hint, value, onValue }} arePairs={pairs} />;
+  const lines = pairs ? pairLines : schema.items?.type === "string" ? itemLines : memberLines;
+  if ((lines !== memberLines || schema.type === "object") && !readOnly) {
+    return <LinesField {...{ ...plain, hint: hinted(t(lines.hint)), value, onValue }} as={lines} />;
   }
   if (schema.type === "number" || schema.type === "integer") {
     const inputMode = schema.type === "number" ? "decimal" : "numeric";
@@ -255,25 +255,51 @@ type PartProps = Readonly<{
   onValue: (value: string) => void;
 }>;
 
-/** A list of texts, or a table of them. */
-function LinesField({ value, arePairs, onValue, ...field }: PartProps & Readonly<{ arePairs: boolean }>): VNode {
-  const [text, setText] = useState(() =>
-    value === ""
-      ? ""
-      : arePairs
-        ? membersOf(value)
-            .map((pair) => pair.join(" = "))
-            .join("\n")
-        : (JSON.parse(value) as string[]).join("\n"),
-  );
+/** Between TOML and lines, which are not empty. */
+type Lines = Readonly<{
+  hint: TextKey;
+  linesOf(toml: string): readonly string[];
+  tomlOf(lines: readonly string[]): string;
+}>;
+const itemLines: Lines = {
+  hint: "config.one_a_line",
+  linesOf: (toml) => JSON.parse(toml) as string[],
+  tomlOf: (lines) => JSON.stringify(lines),
+};
+const pairLines: Lines = {
+  hint: "config.pair_a_line",
+  linesOf: (toml) => membersOf(toml).map((pair) => pair.join(" = ")),
+  tomlOf: (lines) =>
+    memberLines.tomlOf(
+      lines.map((line) => {
+        const [key = "", ...rest] = line.split("=");
+        return `${JSON.stringify(key.trim())} = ${JSON.stringify(rest.join("=").trim())}`;
+      }),
+    ),
+};
+/** Of a table whose values may be anything: each as the file has it. */
+const memberLines: Lines = {
+  hint: "config.member_a_line",
+  linesOf(toml) {
+    const lines = [""];
+    let depth = 0;
+    for (const [sign] of toml.slice(1, -1).matchAll(/"(?:[^"\\]|\\.)*"|[^"[\]{},]+|[^]/g)) {
+      if (sign === "[" || sign === "{") depth += 1;
+      if (sign === "]" || sign === "}") depth -= 1;
+      if (sign === "," && depth === 0) lines.push("");
+      else lines.push(lines.pop()! + sign);
+    }
+    return lines.map((line) => line.trim());
+  },
+  tomlOf: (lines) => `{ ${lines.join(", ")} }`,
+};
+
+function LinesField({ value, as, onValue, ...field }: PartProps & Readonly<{ as: Lines }>): VNode {
+  const [text, setText] = useState(() => (value === "" ? "" : as.linesOf(value).join("\n")));
   const type = (next: string): void => {
     setText(next);
     const lines = next.split("\n").flatMap((line) => (line.trim() === "" ? [] : [line.trim()]));
-    const pairs = lines.map((line) => {
-      const [key = "", ...rest] = line.split("=");
-      return `${JSON.stringify(key.trim())} = ${JSON.stringify(rest.join("=").trim())}`;
-    });
-    onValue(lines.length === 0 ? "" : arePairs ? `{ ${pairs.join(", ")} }` : JSON.stringify(lines));
+    onValue(lines.length === 0 ? "" : as.tomlOf(lines));
   };
   return <LongField {...field} rows={Math.max(2, text.split("\n").length)} value={text} onValue={type} />;
 }

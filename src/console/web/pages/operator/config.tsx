@@ -16,6 +16,7 @@ import { toast } from "../../parts/toasts.tsx";
 import { get, post, RequestError } from "../../request.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
+import { Fact } from "../../parts/fact.tsx";
 import { rich, t } from "../../texts.ts";
 import { RowForm, type Wish } from "./config-form.tsx";
 import { ConflictDialog, ReviewDialog } from "./config-review.tsx";
@@ -212,11 +213,17 @@ const columnsOf = (isFixed: boolean, busy: boolean, onWish: ShownProps["onWish"]
   },
   {
     ...{ id: "in_file", name: "config.in_file", look: "quiet break small-text sentence" },
-    cell: ({ table, values }) =>
-      Object.entries(values)
-        .filter(([key]) => key !== table.row_key)
-        .map(([key, value]) => `${key}${value === "" ? "" : ` = ${value}`}`)
-        .join(", ") || t("config.as_it_comes"),
+    cell: ({ table, values }) => {
+      const given = Object.entries(values).filter(([key]) => key !== table.row_key);
+      if (given.length === 0) return t("config.as_it_comes");
+      return (
+        <dl class="facts start">
+          {given.map(([key, value]) => (
+            <Fact key={key} name={key} value={<code>{value}</code>} />
+          ))}
+        </dl>
+      );
+    },
   },
   {
     ...{ id: "actions", name: "common.actions", isActions: true },

@@ -5,12 +5,12 @@ import type { Invitations, NewLink } from "../../../api/accounts.ts";
 import { fullMoment, worth } from "../../format.ts";
 import { EmailField, PlanField } from "../../parts/account-fields.tsx";
 import { FormDialog } from "../../parts/asking-dialogs.tsx";
-import { FormError, NumberField } from "../../parts/field.tsx";
+import { NumberField } from "../../parts/field.tsx";
 import { FreshInvitation } from "../../parts/secret.tsx";
+import { UndoButton } from "../../parts/undo-button.tsx";
 import { post } from "../../request.ts";
-import { type Resource, useAction } from "../../resource.ts";
+import type { Resource } from "../../resource.ts";
 import { planChoices, sells } from "../../session.ts";
-import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { t } from "../../texts.ts";
 
@@ -68,14 +68,10 @@ type OpenInvitationsProps = Readonly<{ resource: Resource<Invitations> }>;
 
 /** Nothing where there are none. */
 export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | null {
-  const action = useAction();
-  const { value, replace } = resource;
+  const { value, reload } = resource;
   if (value === null || value.invitations.length === 0) return null;
-  const withdraw = (id: number): void =>
-    void action.run(async () => replace(await post(`/operator/invitations/${id}/withdraw`)));
   return (
     <Card title={t("invitations.open")}>
-      <FormError message={action.error} />
       <ul class="item-list">
         {value.invitations.map(({ id, email, plan, credit, expires_at }) => (
           <li key={id}>
@@ -85,11 +81,12 @@ export function OpenInvitations({ resource }: OpenInvitationsProps): VNode | nul
                 {t("invitations.about", { id: String(id), plan, credit, time: fullMoment(expires_at) })}
               </p>
             </div>
-            <Button
+            <UndoButton
               caption={t("invitations.withdraw")}
               class="button small"
-              disabled={action.busy}
-              onClick={() => withdraw(id)}
+              done={t("team_invitations.withdrawn")}
+              act={() => post(`/operator/invitations/${id}/withdraw`)}
+              onChanged={reload}
             />
           </li>
         ))}

@@ -8,7 +8,7 @@ import { AccountLink } from "../../parts/account-link.tsx";
 import { Card } from "../../parts/card.tsx";
 import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
 import { Page } from "../../parts/page.tsx";
-import { Empty, Loaded } from "../../parts/states.tsx";
+import { Loaded } from "../../parts/states.tsx";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { Caches } from "./line-caches.tsx";
@@ -105,7 +105,7 @@ function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
       side={<span class="quiet small-text">{t("line.next_first")}</span>}
     >
       {next.length === 0 ? (
-        <Empty icon="check" title={t("line.none_waits")} />
+        <p class="card-text quiet">{t("line.none_waits")}</p>
       ) : (
         <DataTable
           caption={t("line.in_line_about")}
@@ -124,7 +124,7 @@ function InLine({ line: { next, waiting } }: { line: OperatorLine }): VNode {
 const OnNodes = ({ running }: { running: OperatorLine["running"] }): VNode => (
   <Card title={t("line.on_nodes")} aria-label={t("line.on_nodes")}>
     {running.length === 0 ? (
-      <Empty icon="nodes" title={t("line.none_runs")} />
+      <p class="card-text quiet">{t("line.none_runs")}</p>
     ) : (
       <DataTable
         caption={t("line.on_nodes_about")}

@@ -17,7 +17,7 @@ import { changeQuery, place } from "../../route.ts";
 import { sells } from "../../session.ts";
 import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
-import { t } from "../../texts.ts";
+import { rich, t } from "../../texts.ts";
 
 const states = ["pending", "approved", "declined", "withdrawn"] as const;
 type State = (typeof states)[number];
@@ -48,7 +48,12 @@ export function RequestsPage(): VNode {
         <Loaded resource={page} lines={6}>
           {({ requests, next }) =>
             requests.length === 0 && query.after === undefined ? (
-              <Empty icon="requests" title={t(`requests.none_${state}`)} />
+              <Empty icon="requests" title={t(`requests.none_${state}`)}>
+                {state === "pending" &&
+                  rich(sells.value ? "requests.none_about_sells" : "requests.none_about", {
+                    link: (inner) => <a href="/operator/server">{inner}</a>,
+                  })}
+              </Empty>
             ) : (
               <DataTable
                 caption={title}

@@ -1,4 +1,4 @@
-// The server itself: reloads the configuration, makes backups, and shows the webhooks.
+// The server itself: how it is at a glance, its configuration, backups and webhooks.
 import type { ComponentChildren, VNode } from "preact";
 import type { BackupFile, BackupResult, OperatorServer, ReloadResult } from "../../../api/server.ts";
 import { ago, bytes, moment, shortTime, utc } from "../../format.ts";
@@ -11,8 +11,11 @@ import { get, post } from "../../request.ts";
 import { useAction, useEvery, useResource } from "../../resource.ts";
 import { Time } from "../../parts/time.tsx";
 import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
 import { Fact } from "../../parts/fact.tsx";
+import { Figure } from "../../parts/figure.tsx";
 import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table.tsx";
+import { session } from "../../session.ts";
 import { rich, t } from "../../texts.ts";
 import { code } from "../../parts/inline.tsx";
 
@@ -31,6 +34,7 @@ export function ServerPage(): VNode {
       <Loaded resource={server} lines={8}>
         {(value) => (
           <div class="stack-large">
+            <Glance server={value} />
             <Configuration server={value} onChanged={server.replace} />
             {value.backup_folder === null ? <DatabaseBackup /> : <Backup server={value} onChanged={server.replace} />}
             <Webhooks webhooks={value.webhooks} onTested={server.reload} />
@@ -43,32 +47,79 @@ export function ServerPage(): VNode {
 
 type PartProps = Readonly<{ server: OperatorServer; onChanged: (next: OperatorServer) => void }>;
 
+/** What somebody who comes here asks first. */
+function Glance({ server }: Pick<PartProps, "server">): VNode {
+  const { gateway, started_at: startedAt, disk_free_bytes: free, backups, backup_folder: folder } = server;
+  const [last] = backups;
+  const isLow = free !== null && free < lowBytes;
+  return (
+    <section class="grid-3" aria-label={t("server.glance")}>
+      <Figure name={t("server.version")} value={session.value?.version ?? null}>
+        {rich("server.running_since", { time: <Time at={startedAt} /> })}
+        {gateway !== null && <> · {gateway}</>}
+      </Figure>
+      {folder !== null && (
+        <Figure name={t("server.last_backup")} value={last === undefined ? t("server.never") : ago(last.made_at)}>
+          {last === undefined ? (
+            <span class="badge warn">{t("server.no_backup")}</span>
+          ) : (
+            t("server.of_size", { size: bytes(last.bytes), backups: backups.length })
+          )}
+        </Figure>
+      )}
+      {free !== null && (
+        <Figure name={t("server.disk")} value={bytes(free)}>
+          {isLow ? <span class="badge bad">{t("server.disk_low")}</span> : t("server.disk_about")}
+        </Figure>
+      )}
+    </section>
+  );
+}
+
 function Configuration({ server, onChanged }: PartProps): VNode {
   const { gateway, config_file: file, config_loaded_at: loadedAt } = server;
   return (
-    <section class="card stack" aria-label={t("menu.config")}>
-      <h2>{t("menu.config")}</h2>
-      <dl class="facts start">
-        {gateway !== null && (
-          <Fact name={t("server.gateway")} class="break" value={t("server.gateway_own", { gateway })} />
-        )}
-        <Fact name={t("server.file")} class="break" value={file === null ? t("server.no_file") : <code>{file}</code>} />
-        <Fact name={t("server.read")} value={<Time at={loadedAt} />} />
-      </dl>
-      <div role="status">{server.reload !== null && <ReloadOutcome of={server.reload} />}</div>
-      <div>
-        <AskButton
-          caption={t("server.reload")}
-          disabled={file === null}
-          title={t("server.reload_ask")}
-          confirm={t("server.reload_do")}
-          danger={false}
-          onConfirm={async () => onChanged(await post("/operator/server/reload"))}
-        >
-          <p>{t("server.reload_about")}</p>
-        </AskButton>
+    <Card
+      title={t("menu.config")}
+      aria-label={t("menu.config")}
+      side={
+        <div class="actions">
+          <AskButton
+            caption={t("server.reload")}
+            class="button small"
+            disabled={file === null}
+            title={t("server.reload_ask")}
+            confirm={t("server.reload_do")}
+            danger={false}
+            onConfirm={async () => onChanged(await post("/operator/server/reload"))}
+          >
+            <p>{t("server.reload_about")}</p>
+          </AskButton>
+          {file !== null && (
+            <a class="button small" href="/operator/config">
+              {t("server.edit")}
+            </a>
+          )}
+        </div>
+      }
+    >
+      <div class="card-text">
+        <dl class="facts start">
+          {gateway !== null && (
+            <Fact name={t("server.gateway")} class="break" value={t("server.gateway_own", { gateway })} />
+          )}
+          <Fact
+            name={t("server.file")}
+            class="break"
+            value={file === null ? t("server.no_file") : <code>{file}</code>}
+          />
+          <Fact name={t("server.read")} value={<Time at={loadedAt} />} />
+        </dl>
+        <div role="status" class="after">
+          {server.reload !== null && <ReloadOutcome of={server.reload} />}
+        </div>
       </div>
-    </section>
+    </Card>
   );
 }
 
@@ -101,10 +152,9 @@ const Names = ({ of, look }: { of: readonly string[]; look: string }): VNode => 
 );
 
 const DatabaseBackup = (): VNode => (
-  <section class="card stack" aria-label={t("server.backup")}>
-    <h2>{t("server.backup")}</h2>
-    <p class="quiet small-text">{rich("server.backup_postgres", { code })}</p>
-  </section>
+  <Card title={t("server.backup")} aria-label={t("server.backup")}>
+    <p class="card-text quiet">{rich("server.backup_postgres", { code })}</p>
+  </Card>
 );
 
 /** As where the operators' first page warns. */
@@ -116,27 +166,27 @@ function Backup({ server, onChanged }: PartProps): VNode {
   const running = backup?.state === "running";
   const make = (): void => void action.run(async () => onChanged(await post("/operator/server/backup")));
   return (
-    <section class="card stack" aria-label={t("server.backup")}>
-      <h2>{t("server.backup")}</h2>
-      <p class="quiet small-text">{rich("server.backup_about", { folder: <code>{server.backup_folder}</code> })}</p>
-      <p class="quiet small-text">
-        <Schedule of={server.backup_schedule} />
-      </p>
-      {server.disk_free_bytes !== null && (
-        <p>
-          <span class={server.disk_free_bytes < lowBytes ? "badge bad" : "badge"}>
-            {t("server.disk_free", { size: bytes(server.disk_free_bytes) })}
-          </span>
-        </p>
-      )}
-      <div role="status">{backup !== null && <BackupOutcome of={backup} />}</div>
-      <FormError message={action.error} />
-      <div>
+    <Card
+      title={t("server.backup")}
+      aria-label={t("server.backup")}
+      side={
         <Button
           caption={t(running ? "server.backup_running" : "server.backup_make")}
+          class="button small"
           busy={running || action.busy}
           onClick={make}
         />
+      }
+    >
+      <div class="card-text">
+        <p class="quiet">
+          {rich("server.backup_about", { folder: <code>{server.backup_folder}</code> })}{" "}
+          <Schedule of={server.backup_schedule} />
+        </p>
+        <div role="status" class="after">
+          {backup !== null && <BackupOutcome of={backup} />}
+        </div>
+        <FormError message={action.error} />
       </div>
       {server.backups.length > 0 && (
         <DataTable
@@ -147,7 +197,7 @@ function Backup({ server, onChanged }: PartProps): VNode {
           first="-made"
         />
       )}
-    </section>
+    </Card>
   );
 }
 

@@ -7,6 +7,7 @@ import { FormError } from "../../parts/field.tsx";
 import { post } from "../../request.ts";
 import { useAction } from "../../resource.ts";
 import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { rich, t } from "../../texts.ts";
 import { code } from "../../parts/inline.tsx";
@@ -14,14 +15,17 @@ import { code } from "../../parts/inline.tsx";
 type Props = Readonly<{ webhooks: readonly ConsoleWebhook[]; onTested: () => void }>;
 
 export const Webhooks = ({ webhooks, onTested }: Props): VNode => (
-  <section class="card stack" aria-label={t("webhooks.notices")}>
-    <h2>{t("webhooks.notices")}</h2>
+  <Card title={t("webhooks.notices")} aria-label={t("webhooks.notices")}>
     {webhooks.length === 0 ? (
-      <p class="quiet small-text">{rich("webhooks.none", { code })}</p>
+      <p class="card-text quiet">{rich("webhooks.none", { code })}</p>
     ) : (
-      webhooks.map((webhook) => <Webhook key={webhook.name} webhook={webhook} onTested={onTested} />)
+      <div class="card-text stack">
+        {webhooks.map((webhook) => (
+          <Webhook key={webhook.name} webhook={webhook} onTested={onTested} />
+        ))}
+      </div>
     )}
-  </section>
+  </Card>
 );
 
 function Webhook({ webhook, onTested }: Readonly<{ webhook: ConsoleWebhook; onTested: () => void }>): VNode {

@@ -78,7 +78,7 @@ export function ConversationList({ onLeave }: { onLeave?: () => void }): VNode {
   }
   return (
     <div class="kept">
-      <div class="kept-search">
+      <div class="kept-search" hidden={all?.length === 0}>
         <Icon name="search" size={15} />
         <input
           type="search"

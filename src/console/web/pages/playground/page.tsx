@@ -10,6 +10,7 @@ import { Icon } from "../../parts/icons.tsx";
 import { goHome } from "../../parts/kept-focus.ts";
 import { Failure } from "../../parts/states.tsx";
 import { toast } from "../../parts/toasts.tsx";
+import { cents } from "../../format.ts";
 import { get } from "../../request.ts";
 import { useResource } from "../../resource.ts";
 import { navigate, place } from "../../route.ts";
@@ -19,7 +20,7 @@ import { type TextKey, t } from "../../texts.ts";
 import { type Answer, change, modelsOf, readSchema, readTools, revision, settings, type Turn } from "./conversation.ts";
 import { ConversationList, conversationPath } from "./conversation-list.tsx";
 import { send, startNew, stop } from "./exchange.ts";
-import { answering, conversation, entries, openConversation, written } from "./kept.ts";
+import { answering, conversation, entries, openConversation, opening, written } from "./kept.ts";
 import { snippetsOf } from "./request-code.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { dialects } from "./stream.ts";
@@ -54,11 +55,17 @@ export function PlaygroundPage(): VNode {
   return (
     <div class={`playground ${others === "" ? "" : "comparing"} ${isListShown.value ? "" : "without-list"}`}>
       <aside class="play-list" aria-label={t("play.kept_conversations")}>
+        <button type="button" class="button block" disabled={isEmpty(shown)} onClick={begin}>
+          <Icon name="plus" size={16} /> {t("play.new")}
+        </button>
         <ConversationList />
       </aside>
       <section class="play-main" aria-label={t("play.conversation")}>
         <Head models={models.value} onSheet={setSheet} />
-        <Conversation ready={model !== ""}>
+        <Conversation
+          isReady={model !== "" ? models.value !== null : models.value?.models.length === 0}
+          model={models.value?.models.find(({ id }) => id === model)}
+        >
           {models.error === null ? null : <Failure message={models.error} onRetry={models.reload} />}
         </Conversation>
         <Composer
@@ -131,31 +138,41 @@ function Head({ models, onSheet }: { models: ConsoleModels | null; onSheet: (she
       </div>
       <HeadButton
         icon="columns"
+        word="play.compare_word"
         label={t(others.length === 0 ? "play.compare" : "play.compare_more")}
         aria-pressed={others.length > 0}
         disabled={model === "" || others.length + 1 >= modelsMax}
         onClick={() => choose([...others, otherThan([model, ...others], models)])}
       />
-      <HeadButton icon="settings" label={t("play.settings")} shown="only-narrow" onClick={() => onSheet("settings")} />
-      <HeadButton icon="code" label={t("play.show_code")} onClick={() => onSheet("code")} />
+      <HeadButton
+        icon="settings"
+        word="play.settings"
+        label={t("play.settings")}
+        shown="only-narrow"
+        onClick={() => onSheet("settings")}
+      />
+      <HeadButton icon="code" word="play.code_word" label={t("play.show_code")} onClick={() => onSheet("code")} />
       <HeadButton
         icon="plus"
         label={t("play.new")}
+        shown="only-without-new"
         disabled={isEmpty(conversation.value)}
-        onClick={() => {
-          startNew();
-          navigate("/playground");
-          goHome();
-        }}
+        onClick={begin}
       />
     </header>
   );
 }
 
+function begin(): void {
+  startNew();
+  navigate("/playground");
+  goHome();
+}
+
 type HeadButtonProps = ComponentProps<typeof IconButton> &
   Readonly<{
     /** Where it is shown; absent: everywhere. */
-    shown?: "only-with-list" | "only-without-list" | "only-narrow";
+    shown?: "only-with-list" | "only-without-list" | "only-without-new" | "only-narrow";
   }>;
 
 const HeadButton = ({ shown, ...button }: HeadButtonProps): VNode => (
@@ -243,6 +260,7 @@ const keyboardMinPixels = 120;
 
 function obstacleOf(path: readonly Step[]): string | null {
   if (settings.value.model === "") return t("play.loading_models");
+  if (opening.value !== null) return t("play.loading_conversation");
   if (typeof readTools(settings.value.tools) === "string") return t("play.tools_no_json");
   if (typeof readSchema(settings.value.schema) === "string") return t("play.schema_no_json");
   return openCalls(path).length > 0 ? t("play.result_first") : null;
@@ -316,9 +334,15 @@ function useFollowing(isAtStart: () => boolean) {
   return { scroller, follows, toEnd, onScroll };
 }
 
-type ConversationProps = Readonly<{ ready: boolean; children: VNode | null }>;
+type Model = ConsoleModels["models"][number];
+type ConversationProps = Readonly<{
+  /** It begins when models are known: what says more of them later would move. */
+  isReady: boolean;
+  model: Model | undefined;
+  children: VNode | null;
+}>;
 
-function Conversation({ ready, children }: ConversationProps): VNode {
+function Conversation({ isReady, model, children }: ConversationProps): VNode {
   const shown = conversation.value;
   const changes = revision.value;
   const all = useMemo(() => pathOf(shown), [shown]);
@@ -342,7 +366,7 @@ function Conversation({ ready, children }: ConversationProps): VNode {
     >
       <div class="turns-column">
         {children}
-        {all.length === 0 && <Suggestions ready={ready} />}
+        {all.length === 0 && isReady && <Suggestions model={model} />}
         {all.map((step) => (
           <StepView
             key={step.id}
@@ -361,14 +385,29 @@ function Conversation({ ready, children }: ConversationProps): VNode {
   );
 }
 
-const Suggestions = ({ ready }: { ready: boolean }): VNode => (
+/** What one should know of a model before the first question. */
+function factsOf({ context_tokens: context, reads_images, reads_audio, price, flat_price }: Model): string {
+  const [input, output] = [cents(price.input_cents), cents(price.output_cents)];
+  const isFree = price.input_cents + price.output_cents === 0;
+  return [
+    t("play.context", { tokens: `${Math.round(context / 1024)}K` }),
+    reads_images && t("play.reads_images"),
+    reads_audio && t("play.reads_audio"),
+    sells.value && (isFree ? t("play.free") : t(flat_price ? "play.price_flat" : "play.price", { input, output })),
+  ]
+    .filter((part) => part !== false)
+    .join(" · ");
+}
+
+const Suggestions = ({ model }: Pick<ConversationProps, "model">): VNode => (
   <div class="empty">
     <Icon name="playground" size={28} />
-    <p class="empty-title">{t("play.try_model")}</p>
-    <p class="quiet">{t(sells.value ? "play.like_others_sells" : "play.like_others")}</p>
+    <p class="empty-title">{model === undefined ? t("play.try_model") : t("play.ask_model", { model: model.id })}</p>
+    {model !== undefined && <p class="number">{factsOf(model)}</p>}
+    <p class="quiet small-text">{t(sells.value ? "play.like_others_sells" : "play.like_others")}</p>
     <div class="suggestions">
       {suggestions.map((key) => (
-        <button key={key} type="button" disabled={!ready} onClick={() => send(t(key), [])}>
+        <button key={key} type="button" disabled={model === undefined} onClick={() => send(t(key), [])}>
           {t(key)}
         </button>
       ))}

@@ -6,12 +6,10 @@ import { eventually } from "../fixtures/eventually.ts";
 import { pixel } from "../fixtures/pictures.ts";
 import { finish, role, text } from "../fixtures/scripts.ts";
 import { Stack } from "../fixtures/stack.ts";
-import { expectEventually, launch, Visit, withoutBrowser } from "./browser.ts";
+import { expectEventually, launch, type Visit, withoutBrowser } from "./browser.ts";
+import { ask, list, openPlayground, password, titles, wide, write } from "./playground.ts";
 
 setDefaultTimeout(120_000);
-
-const password = "correct horse battery";
-const wide = { viewport: { width: 1480, height: 900 } };
 
 describe.skipIf(withoutBrowser)("conversations on the server", () => {
   let stack: Stack;
@@ -41,26 +39,8 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     return email;
   };
 
-  async function open(email: string, options: BrowserContextOptions = wide): Promise<Visit> {
-    const visit = await Visit.open(browser, stack.gateway.url, { reducedMotion: "reduce", ...options });
-    await visit.signIn(email, password);
-    await visit.page.goto("/playground");
-    await visit.page.getByRole("textbox", { name: "Message" }).waitFor();
-    return visit;
-  }
-
-  async function write(page: Page, words: string): Promise<void> {
-    await page.getByRole("textbox", { name: "Message" }).fill(words);
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-  }
-
-  /** Sends and waits for the end, and for what it cost. */
-  async function ask(page: Page, words: string): Promise<void> {
-    const answers = await page.locator(".turn.answer").count();
-    await write(page, words);
-    const answer = page.locator(".turn.answer").nth(answers);
-    await answer.getByText(/^(?:free|\$0\.)/).waitFor();
-  }
+  const open = (email: string, options: BrowserContextOptions = wide): Promise<Visit> =>
+    openPlayground(browser, stack.gateway.url, email, options);
 
   async function keepOnServer(page: Page): Promise<void> {
     await page.getByRole("button", { name: "Change…" }).click();
@@ -69,8 +49,6 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   }
 
-  const list = (page: Page) => page.getByRole("navigation", { name: "Conversations" });
-  const titles = async (page: Page): Promise<string> => (await list(page).getByRole("link").allInnerTexts()).join(", ");
   const look = (page: Page) => page.evaluate("dispatchEvent(new Event('focus'))");
   const heads = async (visit: Visit): Promise<{ state: string; heads: { content: string }[] }> =>
     (await visit.context.request.get("/console/api/conversations")).json();
@@ -87,7 +65,16 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await keepOnServer(page);
 
     await using second = await open(email);
+    const read = Promise.withResolvers<void>();
+    await second.page.route("**/conversations/records?**", async (route) => {
+      await read.promise;
+      await route.continue();
+    });
     await second.page.goto(page.url());
+    await second.page.getByRole("textbox", { name: "Message" }).fill("Too early");
+    await second.page.getByText("Loading the conversation…").waitFor(); // else it would go into another one
+    expect(await second.page.getByRole("button", { name: "Send", exact: true }).isDisabled()).toBe(true);
+    read.resolve();
     await second.page.locator(".turn.user canvas[aria-label='dot.png']").waitFor();
     const bothSent = Promise.withResolvers<void>();
     for (const each of [page, second.page]) {

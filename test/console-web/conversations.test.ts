@@ -8,13 +8,12 @@ import { Stack } from "../fixtures/stack.ts";
 import { pdf } from "../fixtures/pdf.ts";
 import { pixel, pixelBase64 } from "../fixtures/pictures.ts";
 import { expectEventually, launch, Visit, withoutBrowser } from "./browser.ts";
+import { ask, list, openPlayground, password, titles, wide, write } from "./playground.ts";
 
 setDefaultTimeout(120_000);
 
 const ada = "ada@example.com";
 const bob = "bob@example.com";
-const password = "correct horse battery";
-const wide = { viewport: { width: 1480, height: 900 } };
 const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
 type SentBody = Readonly<{ model: string; messages: readonly Readonly<{ role: string; content: string }>[] }>;
@@ -49,30 +48,8 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await stack?.[Symbol.asyncDispose]();
   });
 
-  /** A browser of its own, signed in and on the playground. */
-  async function open(options: BrowserContextOptions = wide, email = ada): Promise<Visit> {
-    const visit = await Visit.open(browser, stack.gateway.url, { reducedMotion: "reduce", ...options });
-    await visit.signIn(email, password);
-    await visit.page.goto("/playground");
-    await visit.page.locator(".empty-title").waitFor();
-    return visit;
-  }
-
-  async function write(page: Page, words: string): Promise<void> {
-    await page.getByRole("textbox", { name: "Message" }).fill(words);
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-  }
-
-  /** Sends and waits for the end, and for what it cost. */
-  async function ask(page: Page, words: string): Promise<void> {
-    const answers = await page.locator(".turn.answer").count();
-    await write(page, words);
-    await page
-      .locator(".turn.answer")
-      .nth(answers)
-      .getByText(/^(?:free|\$0\.)/)
-      .waitFor();
-  }
+  const open = (options: BrowserContextOptions = wide, email = ada): Promise<Visit> =>
+    openPlayground(browser, stack.gateway.url, email, options);
 
   /** Of a conversation's menu, or of the one for all of them. */
   async function more(page: Page, title: string, action: string): Promise<void> {
@@ -82,9 +59,6 @@ describe.skipIf(withoutBrowser)("conversations of the playground", () => {
     await button.click();
     await page.getByRole("menuitem", { name: action }).click();
   }
-
-  const list = (page: Page) => page.getByRole("navigation", { name: "Conversations" });
-  const titles = async (page: Page): Promise<string> => (await list(page).getByRole("link").allInnerTexts()).join(", ");
 
   test("a conversation is there again after a reload, with its image, its numbers and its address", async () => {
     await using visit = await open();

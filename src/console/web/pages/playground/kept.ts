@@ -26,6 +26,9 @@ export const presets = signal<readonly store.Preset[]>([]);
 /** `nowhere`: this browser keeps nothing. `full`: it had no room for the last change. */
 export const keeping = signal<"browser" | "nowhere" | "full">("browser");
 
+/** A conversation that is read, to be shown: what somebody sends belongs to it. */
+export const opening = signal<string | null>(null);
+
 /** The conversations with growing answers, by step id; the user may look at another one meanwhile. */
 export const written = signal<ReadonlyMap<string, string>>(new Map());
 export const answering = computed(() => [...written.value.values()].includes(conversation.value.id));
@@ -139,8 +142,10 @@ export function update(id: string, act: (before: Conversation) => Conversation):
 export async function openConversation(id: string): Promise<boolean> {
   const of = owner.value;
   if (of === null) return false;
+  opening.value = id;
   // After the first list, which says where they are.
   const read = await inOrder(() => places.readConversation(of, id)).catch(() => null);
+  if (opening.value === id) opening.value = null;
   if (read === null || of !== owner.value) return false;
   known.add(id);
   settings.value = read.entry.settings;

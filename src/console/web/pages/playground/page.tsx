@@ -20,7 +20,7 @@ import { type TextKey, t } from "../../texts.ts";
 import { type Answer, change, modelsOf, readSchema, readTools, revision, settings, type Turn } from "./conversation.ts";
 import { ConversationList, conversationPath } from "./conversation-list.tsx";
 import { send, startNew, stop } from "./exchange.ts";
-import { answering, conversation, entries, openConversation, written } from "./kept.ts";
+import { answering, conversation, entries, openConversation, opening, written } from "./kept.ts";
 import { snippetsOf } from "./request-code.ts";
 import { SettingsPanel } from "./settings-panel.tsx";
 import { dialects } from "./stream.ts";
@@ -260,6 +260,7 @@ const keyboardMinPixels = 120;
 
 function obstacleOf(path: readonly Step[]): string | null {
   if (settings.value.model === "") return t("play.loading_models");
+  if (opening.value !== null) return t("play.loading_conversation");
   if (typeof readTools(settings.value.tools) === "string") return t("play.tools_no_json");
   if (typeof readSchema(settings.value.schema) === "string") return t("play.schema_no_json");
   return openCalls(path).length > 0 ? t("play.result_first") : null;

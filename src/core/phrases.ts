@@ -48,7 +48,8 @@ export class Phrases<Text> {
 
   #say(text: string, depth: number, mayBe: (value: readonly [string, string | number]) => boolean): string {
     const isSentence = text.endsWith(".");
-    for (const { pieces, text: found } of depth < depthMax && text.length < textMax ? this.#phrases : []) {
+    if (depth >= depthMax || text.length >= textMax) return text;
+    for (const { pieces, text: found } of this.#phrases) {
       const isWhole = pieces.at(-1)!.endsWith(".");
       const values = valuesIn(isSentence && !isWhole ? text.slice(0, -1) : text, pieces);
       if (values === null || !Object.entries(values).every(mayBe)) continue;

@@ -4,6 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { IntlMessageFormat } from "intl-messageformat";
 import { parseSync } from "oxc-parser";
 import { join } from "node:path";
+import { fileTables } from "../../src/config/config.ts";
+import { remoteTables } from "../../src/config/file-changes.ts";
 import { Phrases } from "../../src/core/phrases.ts";
 import { refusals } from "../../src/core/refusals.ts";
 
@@ -14,6 +16,9 @@ for (const language of ["de", "zh"])
 const phrasesIn = (language: string): Phrases<string> =>
   new Phrases(catalogs.get(language)!, (text, values) => String(new IntlMessageFormat(text, language).format(values)));
 const [german, chinese] = [phrasesIn("de"), phrasesIn("zh")];
+
+/** Those that the console shows. */
+const options = fileTables.flatMap(({ name, keys }) => (remoteTables.has(name) ? Object.values(keys) : []));
 
 const sources = new Map<string, string>();
 for await (const file of new Bun.Glob("{config,console,account,office,core,nodes,server,store}/**/*.ts").scan(
@@ -62,7 +67,7 @@ describe("phrases", () => {
   test("both languages have the same, each in ICU's format, with values that the English has", () => {
     const [wanted, others] = [...catalogs.values()].map((catalog) => Object.keys(catalog));
     expect(others!).toEqual(wanted!);
-    const english = [...sources.values()]
+    const english = [...sources.values(), ...options.flatMap(({ about, otherwise }) => [about, otherwise])]
       .join("\n")
       .replaceAll(/["`] \+\s+["`]/g, "")
       .replaceAll('\\"', '"');
@@ -83,6 +88,14 @@ describe("phrases", () => {
     const all = [...refused.flat(), ...ofApi.map((message) => message.replaceAll(/\{\w+\}/g, "7"))];
     expect(all.length).toBeGreaterThan(150);
     expect(all.filter((text) => german.say(text) === text || chinese.say(text) === text)).toEqual([]);
+  });
+
+  test("each option that the console shows says in German and Chinese what it is for", () => {
+    const texts = options.flatMap(({ about, otherwise }) =>
+      /[a-z] [a-z]/.test(otherwise) ? [about, otherwise] : [about],
+    );
+    expect(texts.length).toBeGreaterThan(80);
+    expect(texts.filter((text) => german.say(text) === text || chinese.say(text) === text)).toEqual([]);
   });
 
   test.each([

@@ -7,6 +7,7 @@ import type { Faults } from "../../../api/shapes.ts";
 import { Button } from "../../parts/button.tsx";
 import { Field, LongField, TextField } from "../../parts/field.tsx";
 import { Select } from "../../parts/select.tsx";
+import { said } from "../../phrases.ts";
 import { t, type TextKey } from "../../texts.ts";
 
 type ConfigKey = ConfigTable["keys"][number];
@@ -193,9 +194,9 @@ function KeyField({ of, isSet, isFixed, error, typed, written, onValue }: KeyFie
   const schema = of.schema as Schema;
   const hints = [
     ...(secret && isSet ? [t("config.is_set")] : []),
-    about,
-    ...(required || otherwise === "" ? [] : [t("config.without", { otherwise })]),
-    ...(fixed === null ? [] : [t("config.is_fixed", { why: fixed })]),
+    said(about),
+    ...(required || otherwise === "" ? [] : [t("config.without", { otherwise: said(otherwise) })]),
+    ...(fixed === null ? [] : [t("config.is_fixed", { why: said(fixed) })]),
   ];
   const readOnly = isFixed || fixed !== null;
   const hinted = (...more: readonly string[]): VNode => inCode([...hints, ...more].join(" "));

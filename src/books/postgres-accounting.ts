@@ -86,7 +86,7 @@ export async function openPostgresAccounting(options: PostgresAccountingOptions)
     database,
     books,
     keys,
-    admission: books.admission,
+    admission: books,
     searches: books.searches,
     planOf: (account) => books.planOf(account),
     reserved: {

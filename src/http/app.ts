@@ -20,9 +20,9 @@ import { clientAddress } from "./client-address.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import type { OpenApiDocument } from "../docs/openapi-document.ts";
 import type { Documentation, DocumentationOptions } from "./documentation.ts";
-import { askerOf } from "./incoming.ts";
+import { askerOf, readBody } from "./incoming.ts";
 import { KeyHeaders } from "./key-headers.ts";
-import type { AnswerKept, answerKept, Inside } from "./kept-routes.ts";
+import type { AnswerKept, Inside } from "./kept-routes.ts";
 import { idleTimeoutSeconds, Inference, socketOptions } from "./inference.ts";
 import type { Connection } from "./peer-address.ts";
 import { addMachineRoutes, type ManagedSettingsOf } from "./machine-routes.ts";
@@ -32,7 +32,6 @@ import { Metrics } from "./metrics/metrics.ts";
 import { modelBody, modelsBody, type ModelsView } from "./models.ts";
 import { jsonReply, refusalReply, unknownAddressReply } from "./reply.ts";
 import { requestAddress } from "./request-address.ts";
-import type { StoredAsked } from "./stored-responses.ts";
 import { RequestWatch } from "./metrics/request-watch.ts";
 import { type OtherThreads, together } from "./other-threads.ts";
 import type { LiveRequests, Site } from "./site.ts";
@@ -155,71 +154,72 @@ function backgroundsOf(
   return () => (loaded ??= load());
 }
 
-type StoredParties = Readonly<{
+/** What routes about kept things have of the server. */
+type Parties = Readonly<{
+  api: ApiRoutes;
   parts: ServerParts;
+  inference: Inference;
   backgrounds: (() => Promise<Backgrounds>) | null;
-  /** The dialect that stores. */
-  storing: Dialect;
+  keyHeaders: KeyHeaders;
+  addressHeader: string | null;
   whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
-  inference: Pick<Inference, "dialectOf">;
+  /** A reply for whom a key or a session stands for; `answer` gives it whole, or its JSON text. */
+  answered(
+    dialect: Dialect,
+    request: Request,
+    connection: Connection | null,
+    answer: (asker: Principal, requestId: string) => Promise<string | Response | Refusal>,
+  ): Promise<Response>;
 }>;
-
-async function answerStored(
-  { at, load }: (typeof stored)[number],
-  route: string,
-  asked: Pick<StoredAsked, "request" | "connection" | "id">,
-  { parts, backgrounds, inference, storing, whoseIs }: StoredParties,
-): Promise<Response> {
-  const { request, connection } = asked;
-  const requestId = mintRequestId(parts.clock.wall());
-  const dialect = at === "/v1/files" ? inference.dialectOf(request) : storing;
-  const asker = await whoseIs(request, connection);
-  if (isRefusal(asker)) return refusalReply(dialect, asker, requestId);
-  const { actions } = await load();
-  const reply = await actions[route]!({
-    ...asked,
-    responses: parts.storedResponses,
-    backgrounds: (await backgrounds?.()) ?? null,
-    files: parts.files ?? null,
-    account: asker.account,
-    dialect,
-    now: () => parts.clock.wall(),
-    async isStillAllowed() {
-      const again = await whoseIs(request, connection);
-      return isRefusal(again) ? again : null;
-    },
-    stem: requestId.slice("req_".length),
-  });
-  if (reply instanceof Response) return reply;
-  return isRefusal(reply) ? refusalReply(dialect, reply, requestId) : jsonReply(reply, requestId);
-}
 
 const batchRoutes = {
   "/v1/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel"],
   "/v1/messages/batches": ["POST ", "GET ", "GET /:id", "POST /:id/cancel", "GET /:id/results", "DELETE /:id"],
 } as const;
 
-type BatchParties = Pick<Parameters<typeof answerKept>[2], "keyHeaders" | "addressHeader" | "whoseIs"> &
-  Readonly<{ inference: Inference }>;
+/** `storing`: the dialect that stores. */
+function addStored(storing: Dialect, { api, parts, inference, backgrounds, whoseIs, answered }: Parties): void {
+  for (const { at, load, routes } of stored) {
+    for (const route of routes) {
+      const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
+      api.add(method, `${at}${below}`, (request, connection, id) => {
+        const dialect = at === "/v1/files" ? inference.dialectOf(request) : storing;
+        return answered(dialect, request, connection, async ({ account }, requestId) => {
+          const { actions } = await load();
+          return actions[route]!({
+            request,
+            connection,
+            id,
+            account,
+            dialect,
+            responses: parts.storedResponses,
+            backgrounds: (await backgrounds?.()) ?? null,
+            files: parts.files ?? null,
+            now: () => parts.clock.wall(),
+            async isStillAllowed() {
+              const again = await whoseIs(request, connection);
+              return isRefusal(again) ? again : null;
+            },
+            stem: requestId.slice("req_".length),
+          });
+        });
+      });
+    }
+  }
+}
 
-function addBatches(
-  api: ApiRoutes,
-  open: ServerOptions["openBatches"],
-  inside: Inside,
-  { inference, ...parties }: BatchParties,
-): void {
-  const answer = open?.(inside);
-  if (answer === undefined) return;
-  const { clock } = inside.parts;
-  const dialectOf = (request: Request) => inference.dialectOf(request);
+function addBatches(answer: AnswerKept, { api, inference, keyHeaders, addressHeader, answered }: Parties): void {
   for (const [at, routes] of Object.entries(batchRoutes)) {
     for (const route of routes) {
       const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
-      api.add(method, `${at}${below}` as Endpoint, async (request, connection, id) => {
-        const { answerKept } = await import("./kept-routes.ts");
-        const asked = { request, connection, id };
-        return answerKept(`${method} ${at}${below}`, asked, { ...parties, answer, clock, dialectOf });
-      });
+      api.add(method, `${at}${below}` as Endpoint, (request, connection, id) =>
+        answered(inference.dialectOf(request), request, connection, (asker) => {
+          const address = () => clientAddress(request, connection, addressHeader);
+          const body = () => readBody(request, asker.account, true);
+          const key = keyHeaders.keyOf(request.headers);
+          return answer(`${method} ${at}${below}`, { asker, key, id, request, address, body });
+        }),
+      );
     }
   }
 }
@@ -311,8 +311,10 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
   addMachineRoutes(app, { whoseIs, dialects, clock: parts.clock, settingsOf: options.managedSettings });
   tokens.addRoutesTo(api);
   inference.addRoutesTo(api);
-  for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect);
-  addBatches(api, options.openBatches, { parts, dialects, watch }, { inference, keyHeaders, addressHeader, whoseIs });
+  const parties: Parties = { api, parts, inference, backgrounds, keyHeaders, addressHeader, whoseIs, answered };
+  for (const dialect of dialects.all) if (dialect.storesResponses) addStored(dialect, parties);
+  const batches = options.openBatches?.({ parts, dialects, watch });
+  if (batches !== undefined) addBatches(batches, parties);
   if (site !== null) app.use(site.routes);
   if (options.operators !== undefined) addOperators(app, options.operators, documentation, addressHeader);
   app.all("/*", ({ request }) => unknownPath(request), { parse: "none" });
@@ -358,47 +360,35 @@ export function startServer(parts: ServerParts, options: ServerOptions): Running
     return { nodesContext, ownCapabilities: dialects.speaking(request.headers)?.capabilities ?? null };
   }
 
+  async function answered(
+    ...[dialect, request, connection, answer]: Parameters<Parties["answered"]>
+  ): Promise<Response> {
+    const requestId = mintRequestId(parts.clock.wall());
+    const asker = await whoseIs(request, connection);
+    const reply = isRefusal(asker) ? asker : await answer(asker, requestId);
+    if (reply instanceof Response) return reply;
+    return isRefusal(reply) ? refusalReply(dialect, reply, requestId) : jsonReply(reply, requestId);
+  }
+
   /** The models that the caller may use, because clients pick from the list. */
-  async function listModels(request: Request, connection: Connection | null): Promise<Response> {
-    const requestId = mintRequestId(parts.clock.wall());
-    const asker = await whoseIs(request, connection);
-    if (isRefusal(asker)) return refusalReply(inference.dialectOf(request), asker, requestId);
-    const usable: Model[] = [];
-    for (const model of listedModels(parts.catalog)) {
-      const refused = await parts.admission.refuseModel(asker, model);
-      if (refused === null) usable.push(model);
-      else if (refused.refusal === "quota_unverified") {
-        return refusalReply(inference.dialectOf(request), refused, requestId);
+  function listModels(request: Request, connection: Connection | null): Promise<Response> {
+    return answered(inference.dialectOf(request), request, connection, async (asker) => {
+      const usable: Model[] = [];
+      for (const model of listedModels(parts.catalog)) {
+        const refused = await parts.admission.refuseModel(asker, model);
+        if (refused === null) usable.push(model);
+        else if (refused.refusal === "quota_unverified") return refused;
       }
-    }
-    const { searchParams } = requestAddress(request);
-    return jsonReply(JSON.stringify(modelsBody(usable, searchParams, viewOf(request))), requestId);
+      return JSON.stringify(modelsBody(usable, requestAddress(request).searchParams, viewOf(request)));
+    });
   }
 
-  async function showModel(request: Request, connection: Connection | null, id: string): Promise<Response> {
-    const requestId = mintRequestId(parts.clock.wall());
-    const asker = await whoseIs(request, connection);
-    if (isRefusal(asker)) return refusalReply(inference.dialectOf(request), asker, requestId);
-    const model = parts.catalog.models.get(id);
-    if (model === undefined) {
-      const reason = `The model \`${id}\` does not exist`;
-      return refusalReply(inference.dialectOf(request), refuse("not_found", { reason }), requestId);
-    }
-    const refused = await parts.admission.refuseModel(asker, model);
-    if (refused !== null) return refusalReply(inference.dialectOf(request), refused, requestId);
-    return jsonReply(JSON.stringify(modelBody(model, viewOf(request))), requestId);
-  }
-
-  function addStored(storing: Dialect): void {
-    const parties = { parts, backgrounds, inference, storing, whoseIs };
-    for (const row of stored) {
-      for (const route of row.routes) {
-        const [method, below] = route.split(" ") as ["GET" | "POST" | "DELETE", string];
-        api.add(method, `${row.at}${below}`, (request, connection, id) =>
-          answerStored(row, route, { request, connection, id }, parties),
-        );
-      }
-    }
+  function showModel(request: Request, connection: Connection | null, id: string): Promise<Response> {
+    return answered(inference.dialectOf(request), request, connection, async (asker) => {
+      const model = parts.catalog.models.get(id);
+      if (model === undefined) return refuse("not_found", { reason: `The model \`${id}\` does not exist` });
+      return (await parts.admission.refuseModel(asker, model)) ?? JSON.stringify(modelBody(model, viewOf(request)));
+    });
   }
 
   function failed(request: Request, error: unknown): Soon<Response> {

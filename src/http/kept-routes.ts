@@ -1,17 +1,9 @@
-// A request about what an account keeps, which another room answers.
-import type { Dialect } from "../dialects/dialect.ts";
+// Requests about what an account keeps, which another room answers.
 import type { Dialects } from "../dialects/registry.ts";
 import type { Body, GatewayParts } from "../gateway.ts";
-import { isRefusal } from "../core/refusals.ts";
-import { mintRequestId } from "../core/request-id.ts";
 import type { Soon } from "../core/soon.ts";
 import type { Model, Principal, Refusal } from "../core/types.ts";
-import { clientAddress } from "./client-address.ts";
-import { readBody } from "./incoming.ts";
-import type { KeyHeaders } from "./key-headers.ts";
 import type { RequestWatch } from "./metrics/request-watch.ts";
-import type { Connection } from "./peer-address.ts";
-import { jsonReply, refusalReply } from "./reply.ts";
 
 export type KeptAsked = Readonly<{
   asker: Principal;
@@ -34,29 +26,3 @@ export type Inside = Readonly<{
   dialects: Dialects;
   watch: RequestWatch;
 }>;
-
-type Parties = Readonly<{
-  answer: AnswerKept;
-  clock: GatewayParts["clock"];
-  keyHeaders: KeyHeaders;
-  addressHeader: string | null;
-  whoseIs(request: Request, connection: Connection | null): Promise<Principal | Refusal>;
-  /** The dialect of a request's errors. */
-  dialectOf(request: Request): Dialect;
-}>;
-
-export async function answerKept(
-  route: string,
-  { request, connection, id }: Readonly<{ request: Request; connection: Connection | null; id: string }>,
-  { answer, clock, keyHeaders, addressHeader, whoseIs, dialectOf }: Parties,
-): Promise<Response> {
-  const requestId = mintRequestId(clock.wall());
-  const asker = await whoseIs(request, connection);
-  if (isRefusal(asker)) return refusalReply(dialectOf(request), asker, requestId);
-  const address = () => clientAddress(request, connection, addressHeader);
-  const body = () => readBody(request, asker.account, true);
-  const key = keyHeaders.keyOf(request.headers);
-  const reply = await answer(route, { asker, key, id, request, address, body });
-  if (reply instanceof Response) return reply;
-  return isRefusal(reply) ? refusalReply(dialectOf(request), reply, requestId) : jsonReply(reply, requestId);
-}

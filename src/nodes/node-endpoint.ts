@@ -494,17 +494,6 @@ export function unknowingAmong(ask: Ask, endpoints: Iterable<NodeEndpoint>): Rea
   return someKnow ? unknowing : (refusal ?? unknowing);
 }
 
-/** Names of the nodes with the same engine and model as this one, itself included. */
-export function alikeAmong(
-  endpoints: Iterable<NodeEndpoint>,
-  endpoint: NodeEndpoint,
-  modelId: string,
-): ReadonlySet<string> {
-  const traits = endpoint.traitsFor(modelId);
-  const alike = [...endpoints].filter((each) => each.traitsFor(modelId) === traits);
-  return new Set([endpoint, ...alike].map(({ config }) => config.name));
-}
-
 type RequestBody = (NodeRequest | LargeNodeRequest)["body"];
 
 const byteLengthOf = (body: RequestBody): number =>

@@ -85,7 +85,7 @@ import { checkModelFile, findServingNodes } from "./fleet/nodes.ts";
 import { OwnedTools } from "./owned-tools.ts";
 import { lazyConfigEditor } from "./lazy-config-editor.ts";
 import { Reloader } from "./reload.ts";
-import { RunningParts } from "./running.ts";
+import { runningOf } from "./running.ts";
 import { ScheduledBackups } from "./kept/scheduled-backups.ts";
 import { ServedModels } from "./fleet/served-models.ts";
 import { sharedNodes } from "./fleet/shared-nodes.ts";
@@ -402,7 +402,7 @@ async function openGateway(earlier: Given & Settings & OpenedBooks & Work, opene
       return loadConfig(flags, environment);
     },
     pool,
-    running: new RunningParts({
+    running: runningOf({
       values: live.values,
       accounting,
       requestLog,

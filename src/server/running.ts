@@ -1,20 +1,6 @@
 // A running server as the options see it: where each change of a live one is put in force. See `config/options.ts`.
 import type { Accounting } from "../books/accounting.ts";
-import type {
-  BackupSchedule,
-  McpConfig,
-  NodeConfig,
-  SearchConfig,
-  FilesConfig,
-  StoredResponsesConfig,
-  TelemetryConfig,
-  SharePrefixCache,
-} from "../config/config.ts";
-import type { MailConfig } from "../config/mail.ts";
-import type { WebhookConfig } from "../config/webhooks.ts";
-import type { LiveValues, Running, Derived } from "../config/running.ts";
-import type { Catalog } from "../core/catalog.ts";
-import type { Ms } from "../core/types.ts";
+import type { LiveValues, Running } from "../config/running.ts";
 import type { NodePool } from "../nodes/queue/pool.ts";
 import { dayMs } from "../core/units.ts";
 import type { KeptRequestLog } from "../store/requests/kept-request-log.ts";
@@ -46,92 +32,39 @@ type Parts = Readonly<{
   tracing: Tracing;
 }>;
 
-export class RunningParts implements Running {
-  readonly #parts: Parts;
-
-  constructor(parts: Parts) {
-    this.#parts = parts;
-  }
-
-  get values(): LiveValues {
-    return this.#parts.values;
-  }
-
-  useNodes(configs: readonly NodeConfig[]): void {
-    const { serving, pool } = this.#parts;
-    const { nodes, arrivals } = serving.replace(configs);
-    pool.reconfigure(nodes, undefined, arrivals);
-  }
-
-  waitAtMost(ms: Ms): void {
-    const { accounting, pool } = this.#parts;
-    accounting.admission.line.maxWaitMs = ms;
-    pool.waitAtMost(ms);
-  }
-
-  sharePrefixCaches(shares: SharePrefixCache | null): void {
-    this.#parts.pool.sharePrefixCaches(shares);
-  }
-
-  useSearch(search: SearchConfig | null): Promise<void> {
-    return this.#parts.ownedTools.useSearch(search);
-  }
-
-  useMcpServers(servers: readonly McpConfig[]): Promise<void> {
-    return this.#parts.ownedTools.useServers(servers);
-  }
-
-  limitInputRequests(perMinute: number): void {
-    this.#parts.accounting.admission.inputRequestsPerMinute = perMinute;
-  }
-
-  limitFiles(limits: FilesConfig): void {
-    if (this.#parts.files !== null) this.#parts.files.limits = limits;
-  }
-
-  limitStoredResponses(limits: StoredResponsesConfig): void {
-    this.#parts.storedResponses?.limit(limits);
-  }
-
-  trace(telemetry: TelemetryConfig | null): Promise<void> {
-    return this.#parts.tracing.follow({ telemetry });
-  }
-
-  keepUsage(days: number | null): void {
-    this.#parts.accounting.retain(days);
-  }
-
-  keepFailed(days: number): Promise<void> {
-    return this.#parts.requestLog.keep(days * dayMs);
-  }
-
-  backUp(schedule: BackupSchedule | null): void {
-    this.#parts.backups.follow(schedule);
-  }
-
-  useWebhooks(webhooks: readonly WebhookConfig[]): Promise<void> {
-    return this.#parts.notices.configure(webhooks);
-  }
-
-  useMail(mail: MailConfig | null): Promise<void> {
-    return this.#parts.mailing.follow(mail);
-  }
-
-  offer(offered: Derived): void {
-    const { served, watch } = this.#parts;
-    served.offer(offered);
-    watch.plansChanged();
-  }
-
-  useOutputBudget(tokens: number, next: Catalog): void {
-    this.#parts.served.useBudget(tokens, next);
-  }
-
-  showListedModels(shows: boolean): void {
-    this.#parts.served.showListed(shows);
-  }
-
-  isOtherCatalog(next: Catalog): boolean {
-    return textOf(this.#parts.served.catalog) !== textOf(next);
-  }
-}
+export const runningOf = (parts: Parts): Running => {
+  const { values, accounting, requestLog, watch, storedResponses, files, serving, pool } = parts;
+  const { ownedTools, backups, notices, mailing, served, tracing } = parts;
+  return {
+    values,
+    useNodes(configs) {
+      const { nodes, arrivals } = serving.replace(configs);
+      pool.reconfigure(nodes, undefined, arrivals);
+    },
+    waitAtMost(ms) {
+      accounting.admission.line.maxWaitMs = ms;
+      pool.waitAtMost(ms);
+    },
+    sharePrefixCaches: (shares) => pool.sharePrefixCaches(shares),
+    useSearch: (search) => ownedTools.useSearch(search),
+    useMcpServers: (servers) => ownedTools.useServers(servers),
+    limitInputRequests: (perMinute) => void (accounting.admission.inputRequestsPerMinute = perMinute),
+    limitFiles(limits) {
+      if (files !== null) files.limits = limits;
+    },
+    limitStoredResponses: (limits) => storedResponses?.limit(limits),
+    trace: (telemetry) => tracing.follow({ telemetry }),
+    keepUsage: (days) => accounting.retain(days),
+    keepFailed: (days) => requestLog.keep(days * dayMs),
+    backUp: (schedule) => backups.follow(schedule),
+    useWebhooks: (webhooks) => notices.configure(webhooks),
+    useMail: (mail) => mailing.follow(mail),
+    offer(offered) {
+      served.offer(offered);
+      watch.plansChanged();
+    },
+    useOutputBudget: (tokens, next) => served.useBudget(tokens, next),
+    showListedModels: (shows) => served.showListed(shows),
+    isOtherCatalog: (next) => textOf(served.catalog) !== textOf(next),
+  };
+};

@@ -7,6 +7,10 @@ import { Outage } from "./outage.ts";
 
 type Take<Item> = () => Promise<readonly Item[]> | readonly Item[];
 
+type Asked<Keeper> = {
+  [Name in keyof Keeper]: Keeper[Name] extends (...given: never) => unknown ? Name : never;
+}[keyof Keeper];
+
 /** `Keeper`: a database, or what a Worker has of a file. `end` lets go of it. */
 export type KeptOptions<Keeper> = Readonly<{
   keeper: Keeper;
@@ -61,6 +65,13 @@ export abstract class Kept<Keeper, Item> {
     } catch (thrown) {
       throw new StoreUnavailable(`${this.#subject} cannot be read: ${(thrown as Error).message}`, { cause: thrown });
     }
+  }
+
+  /** A method of the keeper, asked so. */
+  protected asking<Name extends Asked<Keeper>>(name: Name): Keeper[Name] {
+    type Method = (...given: readonly unknown[]) => Promise<unknown>;
+    const ask: Method = (...given) => this.asked((keeper) => (keeper as Record<Name, Method>)[name](...given));
+    return ask as Keeper[Name];
   }
 
   async close(): Promise<void> {

@@ -7,35 +7,29 @@ import type { Outlook } from "../core/forecast.ts";
 import type { NodeConfig } from "../config/config.ts";
 import type { Engine } from "../nodes/engine.ts";
 import { busy } from "../nodes/failure/failure.ts";
-import { NodeCounting } from "../nodes/node-counting.ts";
+import { KnownNodes } from "../nodes/known-nodes.ts";
 import {
-  alikeAmong,
   endpointLimitsDefault,
   type EstimateOfPrompt,
   type NodeOutcome,
   NodeEndpoint,
   type Sender,
 } from "../nodes/node-endpoint.ts";
-import { type NodeModelOf, servesAmong } from "../nodes/model-routes.ts";
+import type { NodeModelOf } from "../nodes/model-routes.ts";
 import { entrantOf, nodesAfter, type PoolFollower } from "../nodes/queue/pool.ts";
 import type { NodeHealth } from "../nodes/queue/slot-queue.ts";
 import { assert } from "../core/assert.ts";
 import { isRefusal } from "../core/refusals.ts";
-import type { AccountId, Ask, Ending, Model, Refusal, Sink, Slot } from "../core/types.ts";
+import type { AccountId, Ask, Ending, Refusal, Sink, Slot } from "../core/types.ts";
 import type { MainThreadClient } from "./main-thread-client.ts";
 
 type KnownNode = { readonly endpoint: NodeEndpoint; health: NodeHealth };
 
-export class RelayPool implements PoolFollower {
+export class RelayPool extends KnownNodes<KnownNode> implements PoolFollower {
   readonly #mainThread: MainThreadClient;
   readonly #clock: Clock;
   readonly #estimate: EstimateOfPrompt | null;
-  readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
-  #nodes = new Map<string, KnownNode>();
-  #drained: ReadonlySet<string> = none;
   readonly #saltSeed: bigint;
-  readonly #nodeModelOf: NodeModelOf;
-  #serves: ReturnType<typeof servesAmong>;
 
   constructor(
     mainThread: MainThreadClient,
@@ -44,9 +38,8 @@ export class RelayPool implements PoolFollower {
     nodeModelOf: NodeModelOf = () => null,
     saltSeed = 0n,
   ) {
+    super(nodeModelOf);
     this.#saltSeed = saltSeed;
-    this.#nodeModelOf = nodeModelOf;
-    this.#serves = servesAmong(() => [], nodeModelOf);
     this.#mainThread = mainThread;
     this.#clock = clock;
     this.#estimate = estimate;
@@ -60,12 +53,12 @@ export class RelayPool implements PoolFollower {
     standing = usualStanding,
   ): Refusal | Promise<Slot | Refusal> {
     if (cancelSignal.aborted) return busy;
-    const entrant = entrantOf(ask, account, excluded, standing, this.#serving(ask.model.id));
+    const entrant = entrantOf(ask, account, excluded, standing, this.serving(ask.model.id));
     if (isRefusal(entrant)) return entrant;
     const { beginBy, member, priority } = standing;
     const deadlineMs = beginBy === undefined ? undefined : Math.max(0, beginBy - this.#clock.monotonic());
     return this.#mainThread.enter({ ...entrant, deadlineMs }, cancelSignal, (place, node, plan) => {
-      const known = this.#nodes.get(node);
+      const known = this.nodes.get(node);
       assert(known !== undefined, "a place is on a node that this relay knows");
       const sender = { person: personOf(member), plan, priority };
       return new RelaySlot(this, this.#mainThread, place, node, known.endpoint, sender);
@@ -77,69 +70,33 @@ export class RelayPool implements PoolFollower {
     return this.#mainThread.forecastOf(waiting);
   }
 
-  alikeTo(endpoint: NodeEndpoint, modelId: string): ReadonlySet<string> {
-    return alikeAmong(
-      [...this.#nodes.values()].map((node) => node.endpoint),
-      endpoint,
-      modelId,
-    );
-  }
-
-  countAsk(ask: Ask, cancelSignal: AnyCancelSignal, mayRead = false): Promise<number | null> {
-    return this.#counting.countAsk(ask, cancelSignal, mayRead);
-  }
-
-  countText(model: Model, text: string, cancelSignal: AnyCancelSignal): Promise<number | null> {
-    return this.#counting.countText(model, text, cancelSignal);
-  }
-
   /** Requests on a removed node finish there. */
   nodesChanged(configs: readonly NodeConfig[]): void {
-    const { nodes, gone } = nodesAfter(this.#nodes, configs, (config): KnownNode => {
+    const { nodes, gone } = nodesAfter(this.nodes, configs, (config): KnownNode => {
       const limits = endpointLimitsDefault;
-      const [estimate, nodeModelOf, saltSeed] = [this.#estimate, this.#nodeModelOf, this.#saltSeed];
+      const [estimate, nodeModelOf, saltSeed] = [this.#estimate, this.nodeModelOf, this.#saltSeed];
       const options = { clock: this.#clock, limits, estimate, nodeModelOf, saltSeed, looks: true };
       const endpoint = new NodeEndpoint(config, options);
       return { endpoint, health: "well" };
     });
-    this.#nodes = nodes;
+    this.nodes = nodes;
     for (const { endpoint } of gone) endpoint.close();
-    this.#serves = servesAmong(
-      () => [...this.#nodes.values()].map(({ endpoint }) => knownOf(endpoint)),
-      this.#nodeModelOf,
-    );
   }
 
   engineFound(node: string, engine: Engine): void {
-    const known = this.#nodes.get(node);
+    const known = this.nodes.get(node);
     if (known !== undefined) known.endpoint.engine = engine;
   }
 
   healthChanged(node: string, health: NodeHealth): void {
-    const known = this.#nodes.get(node);
+    const known = this.nodes.get(node);
     if (known !== undefined) known.health = health;
   }
 
   drainedChanged(nodes: readonly string[]): void {
-    this.#drained = new Set(nodes);
-  }
-
-  *#serving(modelId: string): Iterable<NodeEndpoint> {
-    for (const { endpoint } of this.#nodes.values()) if (this.#serves(knownOf(endpoint), modelId)) yield endpoint;
-  }
-
-  isServed(modelId: string): boolean {
-    return !this.#wellFor(modelId).next().done;
-  }
-
-  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
-    for (const [name, { endpoint, health }] of this.#nodes) {
-      if (health === "well" && !this.#drained.has(name) && this.#serves(knownOf(endpoint), modelId)) yield endpoint;
-    }
+    this.drained = new Set(nodes);
   }
 }
-
-const knownOf = ({ config: { models }, engine }: NodeEndpoint) => ({ models, engine });
 
 const none: ReadonlySet<string> = new Set();
 

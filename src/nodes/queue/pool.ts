@@ -19,10 +19,9 @@ import type { EngineLoad } from "../engine-load.ts";
 import { busy, refusalOf, tooLate } from "../failure/failure.ts";
 import { LookTurns } from "../health/look-turns.ts";
 import type { Arrivals } from "../managed/managed-nodes.ts";
-import { type NodeModelOf, servesAmong } from "../model-routes.ts";
-import { NodeCounting } from "../node-counting.ts";
+import type { NodeModelOf } from "../model-routes.ts";
+import { KnownNodes } from "../known-nodes.ts";
 import {
-  alikeAmong,
   type EndpointLimits,
   endpointLimitsDefault,
   type EstimateOfPrompt,
@@ -127,33 +126,30 @@ export type NodeState = Readonly<{
 const trialMarginMs = 250;
 
 /** All configured nodes. */
-export class NodePool {
+export class NodePool extends KnownNodes<PooledNode> {
   readonly #options: PoolOptions;
   readonly #limits: PoolLimits;
   readonly #queue: SlotQueue;
   /** The places of what waits in line. */
   readonly #places = new WeakMap<Promise<Slot | Refusal>, Place>();
   readonly #placement: Placement;
-  #nodes = new Map<string, PooledNode>();
   /** No longer configured, or replaced, with requests that still run. */
   #leaving: readonly PooledNode[] = [];
   /** As given, because the defaults for what they leave open may change. */
   #configs: readonly NodeConfig[] = [];
   #sharesPrefixCache: SharePrefixCache | null = null;
   readonly #lookTurns = new LookTurns(nodeLooksAtOnceMax);
-  readonly #counting = new NodeCounting((modelId) => this.#wellFor(modelId));
   #expiry: ReturnType<typeof setTimeout> | null = null;
   #expiresAt: Ms = Infinity;
   #closed = false;
-  #drained: ReadonlyMap<string, Ms> = new Map();
+  protected override drained: ReadonlyMap<string, Ms> = new Map();
   /** Called when a request waits, where other gateways also use the nodes. */
   #lineBegan: (() => void) | null = null;
-  readonly #nodeModelOf: NodeModelOf;
   /** Of models with a limit that gateways share; null: this gateway has them alone. */
   #modelShares: ReadonlyMap<string, number> | null = null;
-  #serves: ReturnType<typeof servesAmong>;
 
   constructor(nodes: readonly NodeConfig[], options: PoolOptions) {
+    super(options.nodeModelOf ?? (() => null));
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#placement = new Placement(options.planOf, options.nodeModelOf);
@@ -164,8 +160,6 @@ export class NodePool {
       return this.#modelShares === null ? most : Math.min(most, this.#modelShares.get(modelId) ?? 0);
     };
     this.#queue = new SlotQueue(queueMaxWaitMs, queuePlacesMax, this.#placement, weightOf, parallelOf);
-    this.#nodeModelOf = options.nodeModelOf ?? (() => null);
-    this.#serves = servesAmong(() => [], this.#nodeModelOf);
     this.reconfigure(nodes, options.queueMaxWaitMs, options.arrivals);
   }
 
@@ -227,7 +221,7 @@ export class NodePool {
   }
 
   #entrantOf(ask: Ask, account: AccountId, excluded: ReadonlySet<string>, standing: Standing): Entrant | Refusal {
-    return this.#closed ? busy : entrantOf(ask, account, excluded, standing, this.#serving(ask.model.id));
+    return this.#closed ? busy : entrantOf(ask, account, excluded, standing, this.serving(ask.model.id));
   }
 
   /** What a request that entered now would meet, or why it would be refused. Changes nothing. */
@@ -294,11 +288,11 @@ export class NodePool {
     const sharePrefixCache = this.#sharesPrefixCache;
     const configs = sharePrefixCache === null ? given : given.map((config) => ({ sharePrefixCache, ...config }));
     this.#options.follower?.nodesChanged(configs);
-    const before = new Map([...this.#nodes].filter(([name]) => !arrivals.has(name)));
+    const before = new Map([...this.nodes].filter(([name]) => !arrivals.has(name)));
     const { nodes } = nodesAfter(before, configs, (config) => this.#open(config, arrivals.get(config.name)));
     const kept = new Set(nodes.values());
-    const gone = [...this.#nodes.values()].filter((node) => !kept.has(node));
-    this.#nodes = nodes;
+    const gone = [...this.nodes.values()].filter((node) => !kept.has(node));
+    this.nodes = nodes;
     if (this.#lineBegan !== null) for (const node of nodes.values()) node.shareSlots();
     for (const old of gone) {
       old.close();
@@ -309,20 +303,19 @@ export class NodePool {
       this.#options.follower?.engineFound(name, unknownEngine);
       this.#options.follower?.healthChanged(name, "starting");
     }
-    this.#serves = servesAmong(() => [...this.#nodes.values()].map(knownOf), this.#nodeModelOf);
     this.#configureQueue();
     for (const node of nodes.values()) node.watchLoad();
   }
 
   /** After any change to which nodes serve which models. */
   #configureQueue(): void {
-    for (const node of this.#nodes.values()) this.#know(node);
+    for (const node of this.nodes.values()) this.#know(node);
     this.#queue.configure(
-      [...this.#nodes.values()].map((node) => ({
+      [...this.nodes.values()].map((node) => ({
         name: node.config.name,
         slots: node.slots,
         elsewhere: node.elsewhere,
-        serves: (modelId) => this.#serves(knownOf(node), modelId),
+        serves: (modelId) => this.isServedBy(node, modelId),
         // A node that moved but kept its name is assumed healthy until a request meets it.
         health: node.health,
       })),
@@ -349,7 +342,7 @@ export class NodePool {
 
   /** Drained nodes by name, with the time. They get nothing new, here and on other threads. */
   drain(nodes: ReadonlyMap<string, Ms>): void {
-    this.#drained = nodes;
+    this.drained = nodes;
     this.#queue.drain(new Set(nodes.keys()));
     this.#options.follower?.drainedChanged([...nodes.keys()]);
     this.#disarmExpiry();
@@ -368,7 +361,7 @@ export class NodePool {
 
   /** This gateway's demand for the nodes with shared slots. */
   needs(): readonly NodeNeed[] {
-    return [...this.#nodes.values()].flatMap(({ config: { name, url }, isAuto, slotsInAll, busy, running, share }) => {
+    return [...this.nodes.values()].flatMap(({ config: { name, url }, isAuto, slotsInAll, busy, running, share }) => {
       if (isAuto || share === null) return [];
       return [{ name, url, slots: slotsInAll, busy, ...this.#queue.needOf(name, running, this.#now()) }];
     });
@@ -401,7 +394,7 @@ export class NodePool {
 
   /** The addresses of its nodes, by their names. */
   get addresses(): ReadonlyMap<string, string> {
-    return new Map([...this.#nodes.values()].map(({ config: { name, url } }) => [name, url]));
+    return new Map([...this.nodes.values()].map(({ config: { name, url } }) => [name, url]));
   }
 
   /** See SlotQueue. */
@@ -412,7 +405,7 @@ export class NodePool {
   /** This gateway's shares, by node name. */
   limitSlots(shares: ReadonlyMap<string, number>): void {
     for (const [name, share] of shares) {
-      const node = this.#nodes.get(name);
+      const node = this.nodes.get(name);
       if (node === undefined || node.share === share) continue;
       node.share = share;
       this.#queue.setSlots(name, node.slots, node.elsewhere);
@@ -426,7 +419,7 @@ export class NodePool {
       ...this.#queue.seen(now),
       now,
       wall: this.#options.clock.wall(),
-      nodes: [...this.#nodes.keys()],
+      nodes: [...this.nodes.keys()],
       weightOf: this.#options.weightOf ?? (() => 1),
       caches: this.#placement.lastHour(now),
     };
@@ -434,7 +427,7 @@ export class NodePool {
 
   /** Asks a node for one token, outside the line and whatever its state. The outcome counts like that of any request. */
   async test(nodeName: string, model: Model): Promise<Tested> {
-    const node = this.#nodes.get(nodeName);
+    const node = this.nodes.get(nodeName);
     assert(node !== undefined, `${nodeName} is configured`);
     const { testNode } = await import("./test-request.ts");
     return testNode(node.endpoint, model, node.outcome, this.#options.clock);
@@ -442,38 +435,28 @@ export class NodePool {
 
   /** Requests that run at this address, including nodes that are no longer configured. */
   busyAt(url: string): number {
-    const there = [...this.#nodes.values(), ...this.#leaving].filter(({ config }) => config.url === url);
+    const there = [...this.nodes.values(), ...this.#leaving].filter(({ config }) => config.url === url);
     return there.reduce((sum, { busy }) => sum + busy, 0);
-  }
-
-  /** See NodeCounter: null where no healthy node for the model can count. */
-  countAsk(ask: Ask, cancelSignal: AnyCancelSignal, mayRead = false): Promise<number | null> {
-    return this.#counting.countAsk(ask, cancelSignal, mayRead);
-  }
-
-  /** Tokens of a text alone, as the model reads it; null where no healthy node for the model can count. */
-  countText(model: Model, text: string, cancelSignal: AnyCancelSignal): Promise<number | null> {
-    return this.#counting.countText(model, text, cancelSignal);
   }
 
   /** The smallest context in tokens that the model's nodes report; null where none does. */
   contextTokensOf(modelId: string): number | null {
-    const contexts = [...this.#nodes.values()].flatMap((node) =>
-      this.#serves(knownOf(node), modelId) ? (node.endpoint.contextTokensOf(modelId) ?? []) : [],
+    const contexts = [...this.nodes.values()].flatMap((node) =>
+      this.isServedBy(node, modelId) ? (node.endpoint.contextTokensOf(modelId) ?? []) : [],
     );
     return contexts.length === 0 ? null : Math.min(...contexts);
   }
 
   /** Probes all nodes; resolves when the reachable ones have answered. */
   async lookNow(): Promise<void> {
-    await Promise.all([...this.#nodes.values()].map((node) => node.lookNow()));
+    await Promise.all([...this.nodes.values()].map((node) => node.lookNow()));
   }
 
   states(): NodeState[] {
     return this.#queue.states().map((state) => {
-      const node = this.#nodes.get(state.name)!;
+      const node = this.nodes.get(state.name)!;
       const { endpoint, config, recent, problem, since, lastError, isAuto } = node;
-      const drainedAt = this.#drained.get(state.name) ?? null;
+      const drainedAt = this.drained.get(state.name) ?? null;
       const { url, models } = config;
       const quickness = recent.quickness(this.#now());
       const load = isAuto ? node.load.latest : null;
@@ -496,19 +479,10 @@ export class NodePool {
 
   /** The slot that was just granted on this node. */
   slotOn(nodeName: string, place: Place): Slot & Grant {
-    const node = this.#nodes.get(nodeName);
+    const node = this.nodes.get(nodeName);
     assert(node !== undefined, `a slot was given on ${nodeName}, which is not configured`);
     const trialMs = this.#limits.connectTimeoutMs + trialMarginMs;
     return new NodeSlot(this, this.#queue, node, place, trialMs);
-  }
-
-  /** See Slot. */
-  alikeTo(node: PooledNode, modelId: string): ReadonlySet<string> {
-    return alikeAmong(
-      [...this.#nodes.values()].map(({ endpoint }) => endpoint),
-      node.endpoint,
-      modelId,
-    );
   }
 
   planOf(account: AccountId): PlanId | undefined {
@@ -529,30 +503,14 @@ export class NodePool {
     return this.#queue.leave(place);
   }
 
-  *#serving(modelId: string): Iterable<NodeEndpoint> {
-    for (const node of this.#nodes.values()) if (this.#serves(knownOf(node), modelId)) yield node.endpoint;
-  }
-
   /** Only models outside the catalog have names on nodes that are configured or listed. */
   refusalOf(cause: RefusalCause, modelId: string, forecast?: Forecast): Refusal {
-    return this.#closed ? busy : refusalOf(cause, modelId, this.#nodeModelOf(modelId) !== null, forecast);
-  }
-
-  /** Whether a node that is well serves the model. */
-  isServed(modelId: string): boolean {
-    return !this.#wellFor(modelId).next().done;
-  }
-
-  *#wellFor(modelId: string): Iterator<NodeEndpoint> & Iterable<NodeEndpoint> {
-    for (const { health, endpoint, config } of this.#nodes.values()) {
-      const isOpen = health === "well" && !this.#drained.has(config.name);
-      if (isOpen && this.#queue.servesOn(config.name, modelId)) yield endpoint;
-    }
+    return this.#closed ? busy : refusalOf(cause, modelId, this.nodeModelOf(modelId) !== null, forecast);
   }
 
   #open(config: NodeConfig, arrival: Promise<void> | undefined): PooledNode {
     const onHealth = (health: NodeHealth): void => {
-      if (this.#nodes.get(config.name)?.config.url !== config.url) return;
+      if (this.nodes.get(config.name)?.config.url !== config.url) return;
       this.#options.follower?.healthChanged(config.name, health);
       if (health === "down" || health === "starting") this.#placement.cold(config.name);
       this.#queue.setHealth(config.name, health);
@@ -570,7 +528,7 @@ export class NodePool {
       onHealth,
       onDoubt: (until) => this.#queue.doubt(config.name, until),
       onTrialFailed: () => this.#queue.trialFailed(config.name),
-      nodeModelOf: this.#nodeModelOf,
+      nodeModelOf: this.nodeModelOf,
       saltSeed: this.#options.saltSeed,
       onEngine: (engine) => {
         this.#options.follower?.engineFound(config.name, engine);
@@ -579,7 +537,7 @@ export class NodePool {
         this.#options.onEngines?.();
       },
       onSlots: (node) => {
-        if (this.#nodes.get(config.name) !== node) return;
+        if (this.nodes.get(config.name) !== node) return;
         this.#know(node);
         this.#queue.setSlots(config.name, node.slots, node.elsewhere);
         if (this.#queue.length > 0) this.#armExpiry();
@@ -656,8 +614,6 @@ export function nodesAfter<Known extends Readonly<{ endpoint: NodeEndpoint }>>(
   return { nodes, gone: gone.values() };
 }
 
-const knownOf = ({ config: { models }, endpoint: { engine } }: PooledNode) => ({ models, engine });
-
 /** A slot on a node, given back exactly once. */
 class NodeSlot implements Slot, Grant {
   readonly #pool: NodePool;
@@ -699,7 +655,7 @@ class NodeSlot implements Slot, Grant {
   }
 
   alike(modelId: string): ReadonlySet<string> {
-    return this.#pool.alikeTo(this.#node, modelId);
+    return this.#pool.alikeTo(this.#node.endpoint, modelId);
   }
 
   began(): void {

@@ -1,9 +1,8 @@
 // Activity for the charts, as a running server keeps it.
 import { join } from "node:path";
-import type { Activity, ActivityQueries, ActivityRow, ActivitySplit, ActivityTotal } from "../../core/activity.ts";
+import type { ActivityQueries, ActivityRow } from "../../core/activity.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
-import type { Ms } from "../../core/types.ts";
 import { type Remote, remote } from "../../core/workers.ts";
 import { besideWorker } from "../beside-worker.ts";
 import { activityName } from "../folder/data-folder.ts";
@@ -18,6 +17,10 @@ const subject = "activity for the charts";
 type Keeper = Remote<ActivityTables>;
 
 export class KeptActivity extends Kept<Keeper, ActivityRow> implements ActivityQueries {
+  readonly read = this.asking("read");
+  readonly totals = this.asking("totals");
+  readonly reasons = this.asking("reasons");
+
   constructor(options: KeptOptions<Keeper>) {
     super(subject, activityIntervalMs, options);
   }
@@ -31,18 +34,6 @@ export class KeptActivity extends Kept<Keeper, ActivityRow> implements ActivityQ
     });
     const keeper: Keeper = remote((call) => worker.call(call));
     return new KeptActivity({ keeper, end: () => worker.close(), clock, log });
-  }
-
-  read(...asked: Parameters<ActivityQueries["read"]>): Promise<Activity> {
-    return this.asked((keeper) => keeper.read(...asked));
-  }
-
-  totals(split: ActivitySplit, from: Ms): Promise<readonly ActivityTotal[]> {
-    return this.asked((keeper) => keeper.totals(split, from));
-  }
-
-  reasons(from: Ms, until: Ms): Promise<readonly Readonly<{ reason: string; requests: number }>[]> {
-    return this.asked((keeper) => keeper.reasons(from, until));
   }
 
   /** Counts of a thread that has ended. */

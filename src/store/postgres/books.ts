@@ -2,7 +2,7 @@
 // may do is decided on the locked rows; what is remembered here are hints that spare a question.
 import { refusedModel } from "../../account/money/admission.ts";
 import { askedOf } from "../../account/money/asked.ts";
-import type { AdmissionRequest, Asker, Books, RequestBooks } from "../../account/money/books.ts";
+import type { AdmissionRequest, Asker, Books } from "../../account/money/books.ts";
 import { keyHashOf } from "../../account/people/keys.ts";
 import { LoadedKey } from "../../account/money/loaded-key.ts";
 import { dayOf } from "../../account/money/quota.ts";
@@ -58,7 +58,7 @@ export type Fall = Readonly<{ account: AccountId; before: number; credit: number
 
 type Hint = Readonly<{ principal: Principal; name: string | null; at: Ms }>;
 
-export class PostgresBooks implements RequestBooks {
+export class PostgresBooks implements Books {
   readonly lane: Lane;
   readonly gone: GoneLanes;
   readonly rules: LaneRules;
@@ -83,8 +83,8 @@ export class PostgresBooks implements RequestBooks {
   /** Called for used-up budgets with each batch that finds one, by any gateway. */
   onSpent: ((spent: SpentKey) => void) | null = null;
 
-  /** For every request. Limits are the rules', which a reload changes. */
-  readonly admission: Books;
+  /** Limits are the rules', which a reload changes. */
+  readonly line: Books["line"];
   readonly searches = { take: (account: AccountId): Promise<SearchHold | null> => this.#takeSearch(account) };
 
   private constructor(options: BooksOptions) {
@@ -106,27 +106,15 @@ export class PostgresBooks implements RequestBooks {
     this.lane = new Lane({ server, gateway, version, ...digest, rules, pace, log, decided, committed, gatherMs });
     this.gone = new GoneLanes(server, pace, log);
     const { lane } = this;
-    this.admission = {
-      admit: (request) => this.admit(request),
-      countRequest: (...given) => this.countRequest(...given),
-      refuseFlooded: (...given) => this.refuseFlooded(...given),
-      refuseModel: (...given) => this.refuseModel(...given),
-      get inputRequestsPerMinute() {
-        return rules.inputRequestsPerMinute;
+    this.line = {
+      get maxWaitMs() {
+        return rules.maxWaitMs;
       },
-      set inputRequestsPerMinute(requests) {
-        rules.inputRequestsPerMinute = requests;
+      set maxWaitMs(ms) {
+        rules.maxWaitMs = ms;
       },
-      line: {
-        get maxWaitMs() {
-          return rules.maxWaitMs;
-        },
-        set maxWaitMs(ms) {
-          rules.maxWaitMs = ms;
-        },
-        get length() {
-          return lane.waitingHolds;
-        },
+      get length() {
+        return lane.waitingHolds;
       },
     };
   }
@@ -138,6 +126,14 @@ export class PostgresBooks implements RequestBooks {
     books.gone.begin();
     books.#lookLater();
     return books;
+  }
+
+  get inputRequestsPerMinute(): number {
+    return this.rules.inputRequestsPerMinute;
+  }
+
+  set inputRequestsPerMinute(requests: number) {
+    this.rules.inputRequestsPerMinute = requests;
   }
 
   async close(): Promise<void> {

@@ -18,6 +18,7 @@ import { statement } from "../questions.ts";
 import { call } from "./connection.ts";
 import type { Database, Session } from "./database.ts";
 import { takeJob } from "./jobs.ts";
+import { periodColumns } from "./moved-tables.ts";
 
 const accountsPerSlice = 100;
 const restsPerSlice = 20;
@@ -175,12 +176,7 @@ const startOf = (at: Ms): BoundsSince => ({ day: dayOf(at) + 1, window: coderWin
 
 const [after, last] = ["$1::text::bigint", "$2::text::bigint"];
 /** The period that an account is in is in its row, whatever is kept of an earlier visit to it. */
-const periods = [
-  ["allowance", "allowance_day", "allowance_used"],
-  ["coder_calls", "coder_window", "coder_used"],
-  ["searches", "searches_day", "searches_used"],
-] as const;
-const current = periods
+const current = periodColumns
   .map(
     ([quota, period, used]) => `
     SELECT id AS account_id, '${quota}' AS quota, ${period} AS period, ${used} AS used FROM accounts

@@ -2,7 +2,7 @@
 // answers queries.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { ArrivalPage, ArrivalQueries } from "../../core/arrivals.ts";
+import type { ArrivalQueries } from "../../core/arrivals.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type {
@@ -11,12 +11,9 @@ import type {
   LogPage,
   LogPlace,
   MailQueries,
-  NearLimit,
   RequestLogQueries,
-  UsedPart,
 } from "../../core/request-log.ts";
-import type { BoughtCredit } from "../../core/report.ts";
-import type { AccountId, KeyId, Ms } from "../../core/types.ts";
+import type { KeyId, Ms } from "../../core/types.ts";
 import { hourMs } from "../../core/units.ts";
 import { type Remote, remote } from "../../core/workers.ts";
 import { besideWorker } from "../beside-worker.ts";
@@ -44,6 +41,13 @@ export class KeptRequestLog
   extends Kept<Keeper, FailedBatch>
   implements RequestLogQueries, ArrivalQueries, MailQueries
 {
+  readonly arrivals = this.asking("arrivals");
+  readonly credits = this.asking("credits");
+  readonly nearLimit = this.asking("nearLimit");
+  readonly toTell = this.asking("toTell");
+  readonly untold = this.asking("untold");
+  /** Removes all that is kept of an account's refused and failed requests. Rejects with StoreUnavailable. */
+  readonly erase = this.asking("erase");
   readonly #expiry: Timer;
   #keepMs: Ms;
 
@@ -81,39 +85,14 @@ export class KeptRequestLog
     return this.asked((keeper) => keeper.page(filter, before, limit, this.clock.wall()));
   }
 
-  arrivals(from: Ms, after: ArrivalPage["next"]): Promise<ArrivalPage> {
-    return this.asked((keeper) => keeper.arrivals(from, after));
-  }
-
-  credits(...asked: Parameters<RequestLogQueries["credits"]>): Promise<readonly BoughtCredit[]> {
-    return this.asked((keeper) => keeper.credits(...asked));
-  }
-
   async lastAddresses(...asked: Parameters<RequestLogQueries["lastAddresses"]>): Promise<ReadonlyMap<KeyId, string>> {
     return new Map(await this.asked((keeper) => keeper.lastAddresses(...asked)));
-  }
-
-  nearLimit(...asked: Parameters<RequestLogQueries["nearLimit"]>): Promise<readonly NearLimit[]> {
-    return this.asked((keeper) => keeper.nearLimit(...asked));
-  }
-
-  toTell(...asked: Parameters<MailQueries["toTell"]>): Promise<readonly UsedPart[]> {
-    return this.asked((keeper) => keeper.toTell(...asked));
-  }
-
-  untold(...asked: Parameters<MailQueries["untold"]>): Promise<readonly AccountId[]> {
-    return this.asked((keeper) => keeper.untold(...asked));
   }
 
   /** Another `keepMs` from here on. */
   async keep(keepMs: Ms): Promise<void> {
     this.#keepMs = keepMs;
     await this.#expire();
-  }
-
-  /** Removes all that is kept of an account's refused and failed requests. Rejects with StoreUnavailable. */
-  erase(account: AccountId): Promise<void> {
-    return this.asked((keeper) => keeper.erase(account));
   }
 
   /** Rows of a thread that has ended. */

@@ -37,20 +37,7 @@ export default async function init({ flags, environment }: Invocation): Promise<
   if (isAsking && process.stdin.isTTY !== true) {
     throw new UsageError("init: asks questions, and no terminal is here to answer them: --yes takes the defaults");
   }
-  const ask: Ask = (question, otherwise) =>
-    isAsking ? (prompt(visible(`\n${question} [${otherwise}]`))?.trim() ?? "") || otherwise : otherwise;
-  /** Asks again what was not understood. */
-  const asked: Asked = async (flag, question, otherwise, read) => {
-    const given = textFlag(flags, flag);
-    for (let tries = 1; ; tries++) {
-      try {
-        return await read(given ?? ask(question, otherwise));
-      } catch (error) {
-        if (!isAsking || given !== undefined || tries === 3 || !isExpected(error)) throw error;
-        console.log(`${(error as Error).message}.`);
-      }
-    }
-  };
+  const { ask, asked } = asking(flags, isAsking);
   const file = textFlag(flags, "config") ?? (environment["TOLLGATE_CONFIG"] || "tollgate.toml");
 
   const found = await engines(flags, environment, asked);
@@ -77,7 +64,7 @@ export default async function init({ flags, environment }: Invocation): Promise<
     .catch(() => null);
   if (before !== null && before !== text) {
     console.log(`\n${file} is there. What would change:\n${diffInWords(lineDiff(before, text))}`);
-    if (flags["replace"] !== true && !isYes(ask(`Replace ${file}?`, "no"))) {
+    if (flags["replace"] !== true && !isYes(await ask(`Replace ${file}?`, "no"))) {
       throw new CommandError(`${file} stays as it was${isAsking ? "" : ": --replace writes over it"}`);
     }
   }
@@ -90,18 +77,43 @@ export default async function init({ flags, environment }: Invocation): Promise<
     console.log(`\nFor ${email}, valid for 7 days, once the server runs: ${link}`);
   }
   // Where the file was there, its question was the sixth.
-  const starts = flags["start"] === true || (isAsking && before === null && isYes(ask("Start it now?", "yes")));
+  const starts = flags["start"] === true || (isAsking && before === null && isYes(await ask("Start it now?", "yes")));
   if (starts) return given;
   const data = textFlag(flags, "data");
   console.log(`\nStart it: tollgate serve --config ${file}${data === undefined ? "" : ` --data ${data}`}`);
   return code;
 }
 
+function asking(flags: Flags, isAsking: boolean): Readonly<{ ask: Ask; asked: Asked }> {
+  const lines = isAsking ? console[Symbol.asyncIterator]() : null; // `prompt` takes a closed terminal for an empty line
+  const ask: Ask = async (question, otherwise) => {
+    if (lines === null) return otherwise;
+    process.stdout.write(visible(`\n${question} [${otherwise}] `));
+    const { value, done = false } = await lines.next();
+    if (done) throw new CommandError("init ended here: the terminal has no more answers");
+    return value.trim() || otherwise;
+  };
+  /** Asks again what was not understood. */
+  const asked: Asked = async (flag, question, otherwise, read) => {
+    const given = textFlag(flags, flag);
+    for (let tries = 1; ; tries++) {
+      const typed = given ?? (await ask(question, otherwise));
+      try {
+        return await read(typed);
+      } catch (error) {
+        if (!isAsking || given !== undefined || tries === 3 || !isExpected(error)) throw error;
+        console.log(`${(error as Error).message}.`);
+      }
+    }
+  };
+  return { ask, asked };
+}
+
 const isYes = (typed: string): boolean => /^y(?:es)?$/i.test(typed);
 
 // ---------------------------------------------------------------- engines
 
-type Ask = (question: string, otherwise: string) => string;
+type Ask = (question: string, otherwise: string) => Promise<string>;
 type Asked = <Value>(
   flag: string,
   question: string,

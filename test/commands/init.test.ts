@@ -1,7 +1,7 @@
 // tollgate init, as somebody with an engine uses it: in a terminal, and where nobody answers. The engine is a server that
 // lists models as vLLM does.
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readConfig } from "../../src/config/config.ts";
 import { eventually } from "../fixtures/eventually.ts";
@@ -105,4 +105,19 @@ test("in a terminal: at most six questions, asked again where an answer is none,
   for (const words of ['no model "9"', "unlimited, or a number", "no e-mail address", "listening on"]) {
     expect(said).toContain(words);
   }
+});
+
+test("a terminal that is closed in the middle is no answer: nothing is written and nothing starts", async () => {
+  using folder = temporaryFolder();
+  let said = "";
+  const child = Bun.spawn([...tollgate, "init", ...at.slice(0, 2), ...at.slice(4)], {
+    cwd: folder.path,
+    env: { ...process.env, ...variables, NO_COLOR: "1" },
+    terminal: { cols: 40, rows: 20, data: (_, bytes) => void (said += new TextDecoder().decode(bytes)) },
+  });
+  await eventually("it asks", () => Promise.resolve(said.includes("[all]")));
+  child.terminal!.write("\x04");
+  expect(await child.exited).toBe(1);
+  expect(said).toContain("the terminal has no more answers");
+  expect(readdirSync(folder.path)).toEqual([]);
 });

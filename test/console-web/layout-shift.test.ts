@@ -36,6 +36,7 @@ describe.skipIf(withoutBrowser)("at 390 pixels", () => {
     ["/reports", "Reports"],
     ["/key", "API key"],
     ["/playground", "Playground"],
+    ["/operator", "Activity"],
     ["/operator/line", "Line"],
     ["/operator/nodes", "Nodes"],
     ["/operator/accounts", "Accounts"],

@@ -1,16 +1,16 @@
 // Where operators land: what needs them, what runs now, and what was used over time by all accounts or one.
 import type { VNode } from "preact";
-import type { OperatorAlert } from "../../../api/server.ts";
+import type { OperatorAlert, OperatorTotals } from "../../../api/server.ts";
 import type { OverTime as Answer } from "../../../api/over-time.ts";
 import { count, date } from "../../format.ts";
 import { Figure } from "../../parts/figure.tsx";
 import { OverTime } from "../../parts/over-time.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Icon, type IconName } from "../../parts/icons.tsx";
-import { Failure } from "../../parts/states.tsx";
+import { Failure, isFirstLoad, Loading } from "../../parts/states.tsx";
 import { said } from "../../phrases.ts";
 import { get, search } from "../../request.ts";
-import { useResource } from "../../resource.ts";
+import { type Resource, useResource } from "../../resource.ts";
 import { changeQuery, place } from "../../route.ts";
 import { operatorNumbers, sells } from "../../session.ts";
 import { t } from "../../texts.ts";
@@ -20,30 +20,34 @@ import { type DataColumn, DataTable, figureColumn } from "../../parts/data-table
 
 const splits = ["model", "account", "node", "key", "endpoint"] as const;
 
-export const ActivityPage = (): VNode => (
-  <Page title={t("menu.activity")} lead={t("activity.lead")}>
-    <div class="stack-large">
-      <Now />
-      <OverTime
-        account="*"
-        splits={splits}
-        counted={countedIn({})}
-        below={(answer) => answer.reasons.length > 0 && <Reasons of={answer} />}
-      >
-        <input
-          type="search"
-          aria-label={t("over_time.split_account")}
-          placeholder={t("activity.account")}
-          value={place.value.query.get("account") ?? ""}
-          onChange={({ currentTarget }) => changeQuery({ account: currentTarget.value.trim() })}
-        />
-      </OverTime>
-    </div>
-  </Page>
-);
-
-function Now(): VNode {
+export function ActivityPage(): VNode {
   const totals = useResource(() => get("/operator/totals"), `${operatorNumbers.value?.alerts ?? 0}`);
+  return (
+    <Page title={t("menu.activity")} lead={t("activity.lead")}>
+      {isFirstLoad(totals) && <Loading lines={6} />}
+      {/* Loads meanwhile, but is hidden until what needs the operator has its height. */}
+      <div class="stack-large" hidden={isFirstLoad(totals)}>
+        <Now totals={totals} />
+        <OverTime
+          account="*"
+          splits={splits}
+          counted={countedIn({})}
+          below={(answer) => answer.reasons.length > 0 && <Reasons of={answer} />}
+        >
+          <input
+            type="search"
+            aria-label={t("over_time.split_account")}
+            placeholder={t("activity.account")}
+            value={place.value.query.get("account") ?? ""}
+            onChange={({ currentTarget }) => changeQuery({ account: currentTarget.value.trim() })}
+          />
+        </OverTime>
+      </div>
+    </Page>
+  );
+}
+
+function Now({ totals }: { totals: Resource<OperatorTotals> }): VNode {
   const now = operatorNumbers.value ?? totals.value;
   const gateways = operatorNumbers.value?.gateways;
   return (

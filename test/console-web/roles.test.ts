@@ -108,7 +108,8 @@ describe.skipIf(withoutBrowser)("what people come for", () => {
       // How much room is left on the disk?
       await land();
       await person.follow(/The disk of the data folder has/);
-      await person.reads(/\d MB free/);
+      await person.reads("Free on the disk");
+      await person.reads(/^\d+ MB$/);
       answered();
 
       // Who is at the limit, and what did they ask for?

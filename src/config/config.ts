@@ -28,8 +28,7 @@ export { ConfigError, type Environment } from "./faults.ts";
 export type { McpConfig } from "./mcp.ts";
 export type { ManagedNodeConfig, NodeConfig, SharePrefixCache } from "./nodes.ts";
 export type { ConfigFlags } from "./option.ts";
-export type { BackupSchedule, FilesConfig, StoredResponsesConfig } from "./running.ts";
-export type { TelemetryConfig } from "./telemetry.ts";
+export type { BackupSchedule } from "./running.ts";
 export type { FixedOptions, LiveOptions, OptionName } from "./options.ts";
 export type { FolderSearchConfig, SearchConfig, WebSearchConfig } from "./search.ts";
 

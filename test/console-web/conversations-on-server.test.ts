@@ -161,7 +161,7 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await page.getByText("Pasted text").waitFor();
     await ask(page, "A large one [[text]]");
     await page.reload();
-    await page.getByText("A large one [[text]]").waitFor();
+    await page.locator(".turn").getByText("A large one [[text]]").waitFor();
     const buffer = Buffer.alloc(4 * 1024 * 1024, "words of a file\n");
     await page
       .locator(".composer input[type=file]")
@@ -179,6 +179,7 @@ describe.skipIf(withoutBrowser)("conversations on the server", () => {
     await expectEventually(() => list(page).getByRole("link").count(), 2);
     expect(await heads(visit)).toMatchObject({ state: "off", heads: [], bytes: 0 });
     await list(page).getByRole("link", { name: "While it was away" }).click();
+    await page.locator(".turn.user").getByText("While it was away").waitFor();
     await page.locator(".turn.answer .turn-foot").waitFor();
     expect(visit.problemsBut(/ERR_FAILED/)).toEqual([]);
   });

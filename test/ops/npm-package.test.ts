@@ -35,7 +35,9 @@ describe.skipIf(skipped)("the npm package", () => {
       "data/catalog.json",
       "data/grafana-dashboard.json",
       ...["de", "en", "zh"].flatMap((language) =>
-        ["mail", "operators", "people"].map((part) => `data/languages/${language}/${part}.json`),
+        ["alerts", "mail", "operators", "people", ...(language === "en" ? [] : ["phrases"])].map(
+          (part) => `data/languages/${language}/${part}.json`,
+        ),
       ),
       "data/ops/litestream.yml",
       "data/ops/tollgate.service",

@@ -202,7 +202,9 @@ describe.skipIf(noPostgres || !longForm || openai === null || anthropic === null
   test("an invitation of one is used at the other, once", async () => {
     const boss = await person("boss-of-links", "--operator");
     const operator = await browser(gateways[0], boss.email);
-    const { path } = await operator.call(gateways[0], "/operator/invitations", { email: "guest@example.com" });
+    const made = await operator.call(gateways[0], "/operator/invitations", { email: "guest@example.com" });
+    expect(made).toMatchObject({ status: 200 });
+    const { path } = made;
     const token = new URL(path as string, "http://x").hash.slice(1) || (path as string).split(/[/#=]/).at(-1)!;
     const guest = await browser(gateways[1], "nobody@example.com");
     expect((await guest.call(gateways[1], "/link", { token })).status).toBe(200);

@@ -19,7 +19,11 @@ export class AccountError extends Error {
 export class EmailTaken extends AccountError {
   constructor(email: string) {
     // Names without one are those of teams.
-    super(`${email.includes("@") ? "an account with the e-mail" : "a team named"} ${email} exists already`);
+    super(
+      email.includes("@")
+        ? `an account with the e-mail ${email} exists already`
+        : `a team named ${email} exists already`,
+    );
   }
 }
 

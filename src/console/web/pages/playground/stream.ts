@@ -24,13 +24,19 @@ export async function receive(
   onChange: () => void,
 ): Promise<void> {
   const dialect = dialects[settings.dialect];
+  // A page that goes loses its connections first, which is no failure.
+  let isLeaving = false;
+  const onLeave = (): void => void (isLeaving = true);
+  addEventListener("beforeunload", onLeave);
   try {
     await stream(dialect, dialect.body(settings, turns), answer, cancelSignal, onChange);
     finish(answer);
   } catch (error) {
     if (cancelSignal.aborted) answer.state = "stopped";
+    else if (isLeaving) Object.assign(answer, { state: "stopped", finish: "cut" } satisfies Partial<Answer>);
     else fail(answer, { message: whyBroken(error, answer) });
   } finally {
+    removeEventListener("beforeunload", onLeave);
     if (answer.error !== null) answer.error = await inWords(answer.error);
     answer.totalMs = now() - answer.startedAt;
   }

@@ -667,7 +667,8 @@ function mailOf({ config, port, sealingKey, schedule, ...parts }: MailParts, ope
     openAlerts,
     follow: (next: Config["mail"]) => mailing.follow(next),
     on: <Of extends object>(work: Of) =>
-      Object.defineProperty(work, "mail", { get: () => mailing.desk }) as Of & Pick<OfficeWork, "mail">,
+      Object.defineProperty(work, "mail", { get: () => mailing.desk, enumerable: true }) as Of &
+        Pick<OfficeWork, "mail">,
   };
 }
 type MailParts = Settings & OpenedBooks & Work & Readonly<{ notices: LazyNotices; schedule(): BackupSchedule | null }>;

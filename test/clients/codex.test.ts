@@ -246,7 +246,7 @@ describe.skipIf(absent)("Codex", () => {
     // eight reservations of 4,096 do not fit in 30,000: hold seven, and the eighth is refused
     const hold = Array.from({ length: 7 }, () => stack.node.marker("endless"));
     const leave = new AbortController();
-    await Promise.all(
+    const held = await Promise.all(
       hold.map((marker) =>
         fetch(`${stack.gateway.url}/v1/responses`, {
           method: "POST",
@@ -256,6 +256,7 @@ describe.skipIf(absent)("Codex", () => {
         }),
       ),
     );
+    expect(held.map(({ status }) => status)).toEqual(hold.map(() => 200));
     const run = await codex.run(`x [[${stack.node.marker("text")}]]`, { key: account.api_key });
     leave.abort();
     expect(run.exitCode).not.toBe(0);

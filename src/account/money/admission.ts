@@ -566,7 +566,7 @@ abstract class AnyHold implements BalanceWaiter {
     this.decided?.resolve(givenUp);
   }
 
-  /** What it counted of a minute's tokens becomes what it used; \`wall\` only matters where that is more. */
+  /** What it counted of a minute's tokens becomes what it used; `wall` only matters where that is more. */
   protected end({ inputFresh, inputCached, output }: Usage, state: "over" | Refusal, wall?: Ms): void {
     const { account, counted, named, endUser } = this;
     this.state = state;

@@ -555,6 +555,7 @@ abstract class AnyHold implements BalanceWaiter {
     return this.#key === defaultKey && this.account.keyHash !== this.keyHash;
   }
 
+  /** Only an open budget finds more as it begins. */
   reserves(_now: Ms): void {}
 
   [Symbol.dispose](): void {

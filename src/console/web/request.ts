@@ -63,15 +63,17 @@ let undoName: string | null = null;
 
 /** Names the change that `act` asks for at once; gives what takes it back. */
 export async function undoable(act: () => Promise<unknown>): Promise<() => Promise<unknown>> {
-  const name = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
-    byte.toString(16).padStart(2, "0"),
-  ).join("");
+  const name = randomName();
   undoName = name;
   const acting = act();
   undoName = null;
   await acting;
   return () => post("/undo", { name });
 }
+
+/** Of a change, so that it is known again. `crypto.randomUUID` is missing over plain HTTP from another machine. */
+export const randomName = (): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 type Query = Readonly<Record<string, string | number | null | undefined>>;
 

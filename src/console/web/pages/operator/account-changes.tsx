@@ -12,7 +12,7 @@ import { SecretLink } from "../../parts/secret.tsx";
 import { Select } from "../../parts/select.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { UndoButton } from "../../parts/undo-button.tsx";
-import { get, post } from "../../request.ts";
+import { get, post, randomName } from "../../request.ts";
 import { useAction } from "../../resource.ts";
 import { account as own, planChoices, sells, session } from "../../session.ts";
 import { rich, t, type TextKey } from "../../texts.ts";
@@ -114,9 +114,7 @@ function CreditForm({ account: { id, email }, onChanged }: FormProps): VNode {
   );
 }
 
-/** `crypto.randomUUID` is missing where the console is used over plain http from another machine. */
-export const randomReference = (): string =>
-  `console-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+export const randomReference = (): string => `console-${randomName()}`;
 
 /** One field whose value is sent as it is; what it was is easily set again. */
 function OneField({ title, about, isSame, save, children }: OneFieldProps): VNode {
